@@ -1,0 +1,1 @@
+"""Makes Spark read only the files that a query needs."""

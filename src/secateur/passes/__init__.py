@@ -1,0 +1,1 @@
+"""One technique, one module, one public function."""

@@ -1,0 +1,27 @@
+"""What every pass takes and returns. A pass knows neither Spark nor file formats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from secateur.query.plan import Query
+from secateur.report.summary import Reason
+from secateur.stats.filestats import FileStats, Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The statistics of each scan by its id, and which of its files earlier passes kept (one flag per file)."""
+
+    query: Query
+    stats: Mapping[int, FileStats]
+    kept: Mapping[int, Mask]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The scans that a pass narrowed, with their new masks, and a reason for each scan that it could not narrow."""
+
+    kept: Mapping[int, Mask] = field(default_factory=dict)
+    reasons: tuple[tuple[int, Reason], ...] = ()

@@ -1,0 +1,227 @@
+"""Expressions of a query as values: frozen, hashable, printable.
+
+They mirror Spark's optimized expressions. Whatever secateur does not model is an :class:`Opaque` with the reason, never
+an error: a conjunct that holds one cannot prune, its neighbours still can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TypeAlias
+
+from secateur.query.types import BOOLEAN, DataType
+
+Value: TypeAlias = int | float | Decimal | bytes | None
+"""A literal in its type's domain (see :mod:`secateur.query.types`); None is SQL's NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A reference to an attribute, told apart by Spark's expression id."""
+
+    id: int
+    name: str
+    type: DataType
+
+    def __str__(self) -> str:
+        return f"{self.name}#{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant."""
+
+    value: Value
+    type: DataType
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return "NULL"
+        if isinstance(self.value, bytes):
+            return "'" + self.value.decode("utf-8", "backslashreplace") + "'"
+        if self.type.name == "boolean":
+            return "true" if self.value else "false"
+        if self.type.name in ("date", "timestamp", "timestamp_ntz"):
+            return f"{self.type} {self.value}"
+        return str(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """``left op right`` where op is one of ``=  <  <=  >  >=  <=>`` (the last never yields NULL)."""
+
+    op: str
+    left: Expression
+    right: Expression
+    type: DataType = BOOLEAN
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.op} {self.right})"
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    left: Expression
+    right: Expression
+    type: DataType = BOOLEAN
+
+    def __str__(self) -> str:
+        return f"({self.left} AND {self.right})"
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    left: Expression
+    right: Expression
+    type: DataType = BOOLEAN
+
+    def __str__(self) -> str:
+        return f"({self.left} OR {self.right})"
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    child: Expression
+    type: DataType = BOOLEAN
+
+    def __str__(self) -> str:
+        return f"NOT {self.child}"
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """``child IN (values)``; the values are literals in the child's domain, NULL among them included."""
+
+    child: Expression
+    values: tuple[Value, ...]
+    type: DataType = BOOLEAN
+
+    def __str__(self) -> str:
+        shown = ", ".join(str(Literal(v, self.child.type)) for v in self.values[:5])
+        more = f", … {len(self.values)} values" if len(self.values) > 5 else ""
+        return f"{self.child} IN ({shown}{more})"
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    child: Expression
+    type: DataType = BOOLEAN
+
+    def __str__(self) -> str:
+        return f"{self.child} IS NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class IsNotNull:
+    child: Expression
+    type: DataType = BOOLEAN
+
+    def __str__(self) -> str:
+        return f"{self.child} IS NOT NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith:
+    """``child`` starts with these bytes; Spark rewrites ``LIKE 'abc%'`` to this."""
+
+    child: Expression
+    prefix: bytes
+    type: DataType = BOOLEAN
+
+    def __str__(self) -> str:
+        return f"startswith({self.child}, {Literal(self.prefix, self.child.type)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """``child LIKE pattern ESCAPE escape``."""
+
+    child: Expression
+    pattern: str
+    escape: str = "\\"
+    type: DataType = BOOLEAN
+
+    def __str__(self) -> str:
+        return f"{self.child} LIKE '{self.pattern}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A named output of a projection or an aggregate."""
+
+    id: int
+    name: str
+    child: Expression
+    type: DataType
+
+    def __str__(self) -> str:
+        return f"{self.child} AS {self.name}#{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A deterministic Spark function by its class name, for which rules may exist or not."""
+
+    function: str
+    args: tuple[Expression, ...]
+    type: DataType
+
+    def __str__(self) -> str:
+        return f"{self.function.lower()}({', '.join(map(str, self.args))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """An expression that secateur does not model, with what stood in the way."""
+
+    what: str
+    reason: str
+    type: DataType
+    children: tuple[Expression, ...] = field(default=())
+
+    def __str__(self) -> str:
+        return f"?{self.what}({', '.join(map(str, self.children))})"
+
+
+Expression: TypeAlias = (
+    Column | Literal | Compare | And | Or | Not | In | IsNull | IsNotNull | StartsWith | Like | Alias | Call | Opaque
+)
+
+
+def children(e: Expression) -> tuple[Expression, ...]:
+    """The direct inputs of an expression."""
+    match e:
+        case Compare() | And() | Or():
+            return (e.left, e.right)
+        case Not() | In() | IsNull() | IsNotNull() | StartsWith() | Like() | Alias():
+            return (e.child,)
+        case Call():
+            return e.args
+        case Opaque():
+            return e.children
+        case Column() | Literal():
+            return ()
+
+
+def walk(e: Expression) -> Iterator[Expression]:
+    """The expression and everything below it, parents first."""
+    yield e
+    for child in children(e):
+        yield from walk(child)
+
+
+def conjuncts(e: Expression) -> Iterator[Expression]:
+    """The parts that an AND requires, left to right.
+
+    >>> from secateur.query.types import DataType
+    >>> a, b = Column(1, "a", BOOLEAN), Column(2, "b", BOOLEAN)
+    >>> [str(c) for c in conjuncts(And(a, And(b, Not(a))))]
+    ['a#1', 'b#2', 'NOT a#1']
+    """
+    if isinstance(e, And):
+        yield from conjuncts(e.left)
+        yield from conjuncts(e.right)
+    else:
+        yield e

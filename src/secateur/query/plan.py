@@ -1,0 +1,135 @@
+"""A query as values: the plan nodes that secateur looks at, decoded from what the bridge saw in the JVM.
+
+``print(query)`` gives a flat, numbered text, one node a line, children before parents, good for golden files::
+
+    0 Scan lake.trails parquet files=120 [name#1 string, altit#2 int]
+    1 Filter (altit#2 > 1500) <- 0
+    2 Project name#1 <- 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from secateur.query.expressions import Expression
+from secateur.stats.filestats import ScanColumn
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A table read from files. ``listing`` identifies the exact set of files (rule S8), empty if nobody listed them."""
+
+    id: int
+    table: str
+    format: str
+    listing: str
+    columns: tuple[ScanColumn, ...]
+    files: int = 0
+    bytes: int = 0
+    declined: str = ""
+    """Why the bridge leaves this scan alone, empty if it does not."""
+    decided: bool = False
+    """An earlier step of the same query has narrowed it already."""
+
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        return ()
+
+    def describe(self) -> str:
+        columns = ", ".join(f"{c.name}#{c.id} {c.type}" + _KINDS[c.kind] for c in self.columns)
+        state = f" declined: {self.declined}" if self.declined else " decided" if self.decided else ""
+        return f"Scan {self.table} {self.format} files={self.files} [{columns}]{state}"
+
+
+_KINDS = {"data": "", "partition": " partition", "hidden": " hidden"}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    condition: Expression
+    child: Plan
+    subqueries: tuple[Plan, ...] = field(default=())
+
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        return (self.child, *self.subqueries)
+
+    def describe(self) -> str:
+        return f"Filter {self.condition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """``deterministic`` is False if a column is computed by something like ``rand()``: no predicate passes it (S9)."""
+
+    outputs: tuple[Expression, ...]
+    child: Plan
+    deterministic: bool = True
+    subqueries: tuple[Plan, ...] = field(default=())
+
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        return (self.child, *self.subqueries)
+
+    def describe(self) -> str:
+        return "Project " + ", ".join(map(str, self.outputs)) + ("" if self.deterministic else " non-deterministic")
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Any other node; its subtrees are looked at, nothing moves through it."""
+
+    what: str
+    children: tuple[Plan, ...]
+
+    def describe(self) -> str:
+        return f"?{self.what}"
+
+
+Plan: TypeAlias = Scan | Filter | Project | Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The session's settings that change what an expression means (rule S7)."""
+
+    time_zone: str = "UTC"
+    ansi: bool = True
+    case_sensitive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One look at a plan: ``stage`` is ``early`` or ``late`` (see docs/how-it-works.md)."""
+
+    id: int
+    stage: str
+    plan: Plan
+    settings: Settings = field(default_factory=Settings)
+
+    def scans(self) -> Iterator[Scan]:
+        """Every scan of the plan, subqueries included."""
+        for node in walk(self.plan):
+            if isinstance(node, Scan):
+                yield node
+
+    def __str__(self) -> str:
+        lines: list[str] = []
+        _render(self.plan, lines)
+        return "\n".join(lines)
+
+
+def walk(plan: Plan) -> Iterator[Plan]:
+    """The node and everything below it, parents first."""
+    yield plan
+    for child in plan.children:
+        yield from walk(child)
+
+
+def _render(plan: Plan, lines: list[str]) -> int:
+    inputs = [_render(child, lines) for child in plan.children]
+    arrow = " <- " + ", ".join(map(str, inputs)) if inputs else ""
+    lines.append(f"{len(lines)} {plan.describe()}{arrow}")
+    return len(lines) - 1

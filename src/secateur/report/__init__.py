@@ -1,0 +1,1 @@
+"""What happened, as one model and its renderers."""
