@@ -9,14 +9,20 @@ Conventions, stated once:
 * bounds are closed: every value ``v`` of the entry that is neither NULL nor NaN has ``low <= v <= high``;
 * a null bound is unknown, not infinite and not "no values";
 * ``nulls`` and ``nans`` count rows; null = unknown; NaN is outside the bounds (rule S5);
+* ``nulls`` counts among the same rows as ``rows``: a reader that lowers ``rows`` for deleted rows (rule S4) makes every
+  count but zero unknown, or ``nulls == rows`` would wrongly say that all is NULL;
 * exactness says that the bound is a value that occurs (rule S3); skipping never needs it.
+
+``FileStats.column`` makes what cannot be right unknown, once, when a column is loaded: a pair of bounds with low > high
+and a bound of NaN (rules S1, S5). So nobody after it, the blocks included, sees such a pair.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal as OneOf
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +32,8 @@ import pyarrow.compute as pc
 from secateur.query.types import DataType
 
 Mask = npt.NDArray[np.bool_]
+T = TypeVar("T")
+_INT64 = np.iinfo(np.int64)
 BLOCK = 4096
 """Files per block: the first step of every decision looks at blocks."""
 
@@ -79,7 +87,7 @@ class FileStats:
     (2, [10, None])
     """
 
-    __slots__ = ("_blocks", "_columns", "_load", "count", "rows", "sizes")
+    __slots__ = ("_blocks", "_columns", "_derived", "_load", "count", "rows", "sizes")
 
     def __init__(self, rows: pa.Array, sizes: pa.Array, load: Loader) -> None:
         self.count = len(rows)
@@ -87,15 +95,25 @@ class FileStats:
         self.sizes = sizes
         self._load = load
         self._columns: dict[ScanColumn, ColumnStats | None] = {}
+        self._derived: dict[tuple[ScanColumn, str], object] = {}
         self._blocks: FileStats | None = None
 
     def column(self, column: ScanColumn) -> ColumnStats | None:
         """What is known of a column, an entry per file, or None."""
+        key = _without_id(column)
         try:
-            return self._columns[column]
+            return self._columns[key]
         except KeyError:
-            loaded = self._columns[column] = self._load(column)
-            return loaded
+            loaded = self._load(column)
+            checked = self._columns[key] = _checked(loaded, column, self.count) if loaded else None
+            return checked
+
+    def derive(self, column: ScanColumn, build: Callable[[FileStats, ScanColumn], T]) -> T:
+        """What ``build`` makes of a column, kept as long as these statistics are."""
+        key = (_without_id(column), f"{build.__module__}.{build.__qualname__}")
+        if key not in self._derived:
+            self._derived[key] = build(self, column)
+        return self._derived[key]  # type: ignore[return-value]
 
     def take(self, indices: npt.NDArray[np.int64]) -> FileStats:
         """The statistics of some of the entries, in the order of ``indices``."""
@@ -115,19 +133,52 @@ class FileStats:
 
             def load(column: ScanColumn) -> ColumnStats | None:
                 whole = self.column(column)
-                return _summarise(whole, starts) if whole else None
+                return _summarise(whole, self.rows, starts) if whole else None
 
             self._blocks = FileStats(_sums(self.rows, starts), _sums(self.sizes, starts), load)
         return self._blocks
 
 
-def _summarise(stats: ColumnStats, starts: npt.NDArray[np.int64]) -> ColumnStats:
+def _without_id(column: ScanColumn) -> ScanColumn:
+    """The column by what it reads: the expression id is new in every query, the statistics are not."""
+    return replace(column, id=0)
+
+
+def _checked(stats: ColumnStats, column: ScanColumn, count: int) -> ColumnStats:
+    """The same with impossible bounds made unknown (rule S1); a reader's mistake in type or length is an error."""
+    for part in (stats.low, stats.high):
+        if part.type != column.type.domain:
+            raise TypeError(f"bounds of {column.name} are {part.type}, but {column.type} needs {column.type.domain}")
+    for array in (stats.low, stats.high, stats.nulls, stats.nans):
+        if len(array) != count:
+            raise ValueError(f"statistics of {column.name} have {len(array)} entries for {count} files")
+    # A comparison with NaN is false, so this catches NaN bounds as well as low > high.
+    ordered = pc.less_equal(stats.low, stats.high)
+    low, high = stats.low, stats.high
+    if pc.all(ordered).as_py() is False:
+        possible = ordered.fill_null(True)
+        nothing = pa.scalar(None, low.type)
+        low, high = pc.if_else(possible, low, nothing), pc.if_else(possible, high, nothing)
+    if column.type.is_float:
+        low, high = _without_nan(low), _without_nan(high)
+    return replace(stats, low=low, high=high)
+
+
+def _without_nan(array: pa.Array) -> pa.Array:
+    isnan = pc.is_nan(array)
+    return pc.if_else(isnan, pa.scalar(None, array.type), array) if pc.any(isnan).as_py() else array
+
+
+def _summarise(stats: ColumnStats, rows: pa.Array, starts: npt.NDArray[np.int64]) -> ColumnStats:
     inexact = np.zeros(len(starts), dtype=np.bool_)
+    boundless = pc.and_(stats.low.is_null(), stats.high.is_null())
+    all_null = pc.and_(pc.equal(stats.nulls, rows).fill_null(False), boundless)
+    valueless = pc.or_(all_null, pc.equal(rows, 0).fill_null(False)).to_numpy(zero_copy_only=False)
     return ColumnStats(
-        low=_extremes(stats.low, starts, "min"),
-        high=_extremes(stats.high, starts, "max"),
-        nulls=_sums(stats.nulls, starts),
-        nans=_sums(stats.nans, starts),
+        low=_extremes(stats.low, starts, "min", valueless),
+        high=_extremes(stats.high, starts, "max", valueless),
+        nulls=_sums(stats.nulls, starts, limit=rows),
+        nans=_sums(stats.nans, starts, limit=pc.subtract(rows, stats.nulls)),
         low_exact=inexact,
         high_exact=inexact,
     )
@@ -137,27 +188,47 @@ def _ends(starts: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
     return np.append(starts[1:], count)
 
 
-def _any_null(array: pa.Array, starts: npt.NDArray[np.int64]) -> Mask:
-    if array.null_count == 0 or not len(starts):
-        return np.zeros(len(starts), dtype=np.bool_)
-    return np.logical_or.reduceat(array.is_null().to_numpy(zero_copy_only=False), starts)
+def _any(flags: Mask, starts: npt.NDArray[np.int64]) -> Mask:
+    return np.logical_or.reduceat(flags, starts)
 
 
-def _sums(array: pa.Array, starts: npt.NDArray[np.int64]) -> pa.Array:
+def _null_flags(array: pa.Array) -> Mask:
+    if not array.null_count:
+        return np.zeros(len(array), dtype=np.bool_)
+    flags: Mask = array.is_null().to_numpy(zero_copy_only=False)
+    return flags
+
+
+def _sums(array: pa.Array, starts: npt.NDArray[np.int64], limit: pa.Array | None = None) -> pa.Array:
+    """The sum of each run; a member that is unknown, negative or over its limit makes the run unknown.
+
+    Without the limit two wrong counts could add up to a right one: 7 NULLs of 5 rows and 3 of 5 are not "all NULL".
+    """
     if not len(starts):
         return array.slice(0, 0)
+    if array.null_count == len(array):
+        return pa.nulls(len(starts), pa.int64())
+    wrong = pc.less(array, 0)
+    if limit is not None:
+        wrong = pc.or_(wrong.fill_null(False), pc.greater(array, limit).fill_null(False))
+    unknown = _null_flags(array) | wrong.fill_null(False).to_numpy(zero_copy_only=False)
     values = pc.fill_null(array, 0).to_numpy(zero_copy_only=False)
-    return pa.array(np.add.reduceat(values, starts), type=pa.int64(), mask=_any_null(array, starts))
+    return pa.array(np.add.reduceat(values, starts), type=pa.int64(), mask=_any(unknown, starts))
 
 
-def _extremes(array: pa.Array, starts: npt.NDArray[np.int64], which: OneOf["min", "max"]) -> pa.Array:
-    """The least or greatest of each run; one unknown member makes the run unknown (rule S1)."""
+def _extremes(array: pa.Array, starts: npt.NDArray[np.int64], which: OneOf["min", "max"], valueless: Mask) -> pa.Array:
+    """The least or greatest of each run; one unknown member makes the run unknown (rule S1).
+
+    A member known to hold nothing but NULLs has no values to bound, so its missing bound does no harm.
+    """
     if not len(starts):
         return array.slice(0, 0)
-    unknown = _any_null(array, starts)
+    missing = _null_flags(array)
+    unknown = _any(missing & ~valueless, starts) | np.logical_and.reduceat(missing, starts)
     if pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
         reduce = np.minimum if which == "min" else np.maximum
-        values = pc.fill_null(array, 0).to_numpy(zero_copy_only=False)
+        least, greatest = (_INT64.min, _INT64.max) if pa.types.is_integer(array.type) else (-np.inf, np.inf)
+        values = pc.fill_null(array, greatest if which == "min" else least).to_numpy(zero_copy_only=False)
         return pa.array(reduce.reduceat(values, starts), type=array.type, mask=unknown)
     picked = [
         None if skip else pc.min_max(array.slice(start, end - start))[which]

@@ -1,0 +1,405 @@
+"""What the footers of Parquet files say of their columns: the only reader of Parquet statistics.
+
+This module imports nothing of secateur: the collector pickles it by value, so that Spark's executors can run it without
+secateur being installed there. Hence also no state at module level and no cached functions.
+
+The result is one wide Arrow table: a row per file (``row_group`` is null), directly followed, for a file with more than
+one row group, by one row per row group. A top-level column that is neither nested nor repeated gives six cells, named
+``c:<name, percent-encoded>|<file type>|<min, max, nulls, nans, minexact or maxexact>``, null = unknown.
+
+What is believed, and what is not:
+
+=========================================  ==========================================================================
+seen in the footer                         taken as
+=========================================  ==========================================================================
+no statistics, or ones Arrow refuses       everything unknown
+null count missing                         null count unknown, never 0
+null count or value count beyond the rows  everything unknown
+min > max, or beyond the type's range      both bounds unknown
+NaN as a bound                             both bounds unknown
+float bounds, neither NaN                  bounds of the values that are not NaN; NaN count unknown, except that
+                                           Spark with parquet-mr 1.10 to 1.17 takes NaN as the greatest value: none
+a float bound of zero                      not exact: writers widen it to -0.0 or 0.0
+a string bound                             not exact: it may be truncated, and pyarrow does not say
+decimals in byte arrays                    only from writers known to compare them as numbers, since old ones
+                                           compared the bytes and Arrow believes them
+dates before 1582-10-15 and timestamps     both bounds unknown, unless Spark 3 or later wrote the file without
+before 1900-01-01                          rebasing: what Spark reads may be shifted by days
+=========================================  ==========================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+STATISTICS = ("min", "max", "nulls", "nans", "minexact", "maxexact")
+
+# (low, high, nulls, nans, low is exact, high is exact)
+Cell = tuple[Any, Any, "int | None", "int | None", bool, bool]
+UNKNOWN: Cell = (None, None, None, None, False, False)
+
+_RANGES = {
+    "bool": (0, 1),
+    **{f"int{bits}": (-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": (0, (1 << bits) - 1) for bits in (8, 16, 32)},
+    "uint64": (0, (1 << 63) - 1),  # the domain is int64, greater values are not stored
+    "date": (-(1 << 31), (1 << 31) - 1),
+}
+_MICROS = (-(1 << 63), (1 << 63) - 1)
+_GREGORIAN_DAYS = -141427  # 1582-10-15: Spark shifts dates before it when it reads a file in the legacy calendar
+_MODERN_MICROS = -2208988800000000  # 1900-01-01T00:00Z: the same for timestamps
+# Releases that order NaN above all other values in their statistics (DoubleStatistics with Double.compare): 1.9 and
+# before compared with < and >, 1.18 and later leave NaN out. Forks put a suffix behind the number: not believed.
+_NAN_IS_GREATEST = re.compile(r"parquet-mr version 1\.1[0-7]\.\d+ \(build [0-9a-f]{40}\)")
+_NUMERIC_BYTES = re.compile(r"parquet-mr version 1\.1\d\.\d|parquet-cpp-arrow version |DuckDB version ")
+
+
+def encode_key(name: str, family: str, statistic: str) -> str:
+    """The name of a cell's column in the table.
+
+    >>> encode_key("a.b|c", "int64", "min")
+    'c:a%2Eb%7Cc|int64|min'
+    """
+    return f"c:{quote(name, safe='').replace('.', '%2E')}|{family}|{statistic}"
+
+
+def decode_key(key: str) -> tuple[str, str, str] | None:
+    """The column, file type and statistic that a key names, None for the table's other columns.
+
+    >>> decode_key("c:a%2Eb%7Cc|int64|min"), decode_key("rows")
+    (('a.b|c', 'int64', 'min'), None)
+    """
+    if not key.startswith("c:"):
+        return None
+    name, family, statistic = key[2:].split("|")
+    return unquote(name), family, statistic
+
+
+def domain(family: str) -> pa.DataType:
+    """The Arrow type of a file type's bounds, as in ``secateur.query.types``."""
+    if family.startswith("decimal"):
+        return pa.decimal128(38, int(family[:-1].split(",")[1]))
+    if family == "string":
+        return pa.binary()
+    return pa.float64() if family in ("float", "double") else pa.int64()
+
+
+def split_path(path: str) -> tuple[str, str, str]:
+    """Scheme, authority and path of a Hadoop path string, which is not URL-encoded.
+
+    >>> split_path("file:/tmp/a b%20"), split_path("/tmp/t"), split_path("s3a://bucket/t/x=1")
+    (('file', '', '/tmp/a b%20'), ('file', '', '/tmp/t'), ('s3a', 'bucket', '/t/x=1'))
+    """
+    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(?=/|$)", path)
+    if not found:
+        return "file", "", path
+    return found[1], found[2] or "", path[found.end() :]
+
+
+class FileSystems:
+    """The Arrow file systems of Hadoop paths, one per scheme and authority."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[pafs.FileSystem, str]] = {}
+
+    def locate(self, path: str) -> tuple[pafs.FileSystem, str]:
+        """The file system of a path, and the path as that file system wants it."""
+        scheme, authority, rest = split_path(path)
+        at = (scheme, authority)
+        if at not in self._known:
+            if scheme == "file":
+                self._known[at] = (pafs.LocalFileSystem(), "")
+            else:
+                # Only scheme and authority go through the URI parser: the rest may hold spaces and per cent signs.
+                arrow_scheme = {"s3a": "s3", "s3n": "s3"}.get(scheme, scheme)
+                system, base = pafs.FileSystem.from_uri(f"{arrow_scheme}://{authority}")
+                self._known[at] = (system, base.rstrip("/"))
+        system, base = self._known[at]
+        return system, base + rest
+
+
+def read_footers(files: Sequence[tuple[str, int, int]]) -> pa.Table:
+    """The statistics of files given as (path, length, modification time in ms), as one wide table.
+
+    A file that cannot be read, or that is not (or no longer) the one described, gives a row with an ``error`` only.
+    """
+    rows = _Rows()
+    systems = FileSystems()
+    schemas: dict[str, _Schema] = {}
+    for path, length, mtime in files:
+        try:
+            metadata = _read(systems, path, length, mtime)
+            text = str(metadata.schema).split("\n", 1)[1]  # Arrow's own equality ignores the names of groups
+            schema = schemas.get(text)
+            if schema is None:
+                schema = schemas[text] = _Schema(metadata.schema)
+            read = _file_rows(metadata, schema)
+        except Exception as error:  # whatever it is, the file is unknown and stays (rule S1)
+            rows.add((path, length, mtime), error=f"{type(error).__name__}: {error}"[:500])
+            continue
+        for row_group, fixed, cells in read:
+            rows.add((path, length, mtime), row_group, fixed, zip(schema.keys, cells, strict=True))
+    return rows.table()
+
+
+def read_partition(chunks: Iterable[Sequence[tuple[str, int, int]]]) -> Iterator[bytes]:
+    """``read_footers`` as Spark's ``mapPartitions`` calls it: chunks in, Arrow IPC streams out."""
+    for chunk in chunks:
+        table = read_footers(chunk)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        yield sink.getvalue().to_pybytes()
+
+
+def _read(systems: FileSystems, path: str, length: int, mtime: int) -> pq.FileMetaData:
+    system, local = systems.locate(path)
+    modified: int | None
+    if isinstance(system, pafs.LocalFileSystem):
+        with pa.OSFile(local) as source:
+            metadata = pq.read_metadata(source)
+        status = os.stat(local)
+        size, modified = status.st_size, status.st_mtime_ns // 1_000_000
+    else:
+        with system.open_input_file(local) as source:
+            metadata = pq.read_metadata(source)
+        info = system.get_file_info(local)
+        size, modified = info.size, None if info.mtime_ns is None else info.mtime_ns // 1_000_000
+    # Looked at after the footer was read: had the file been replaced meanwhile, it would show (rule S8).
+    if (size, modified) != (length, mtime):
+        raise ValueError(f"expected {length} bytes modified at {mtime}, found {size} bytes modified at {modified}")
+    return metadata
+
+
+class _Schema:
+    """The columns of one Parquet schema that have bounds worth keeping."""
+
+    def __init__(self, schema: pq.ParquetSchema) -> None:
+        self.names: str | None = None  # unknown: then no column can be said to be absent
+        try:
+            names = schema.to_arrow_schema().names
+            self.names = json.dumps(names, ensure_ascii=False)
+        except (pa.ArrowException, NotImplementedError):  # a type that Arrow does not have
+            names = []
+        self.keys: list[tuple[str, str]] = []
+        self.columns: list[tuple[int, str, str, int]] = []
+        for index in range(len(schema)):
+            column = schema.column(index)
+            # A path has more than one part exactly if it is longer than the name of its last part.
+            if column.path != column.name or column.max_repetition_level or names.count(column.name) != 1:
+                continue
+            family = _family(column)
+            if family:
+                self.keys.append((column.name, family))
+                self.columns.append((index, family, column.physical_type, column.precision or 0))
+
+
+def _family(column: pq.ColumnSchema) -> str | None:
+    """The canonical name of a column's file type, None for types whose bounds are not kept."""
+    physical = column.physical_type
+    logical = column.logical_type
+    match logical.type, physical:
+        case "NONE", "BOOLEAN":
+            return "bool"
+        case "NONE", "INT32" | "INT64" | "FLOAT" | "DOUBLE" | "INT96":
+            return str(physical).lower()
+        case "STRING", "BYTE_ARRAY":
+            return "string"
+        case "DATE", "INT32":
+            return "date"
+        case "INT", "INT32" | "INT64":
+            details = json.loads(logical.to_json())
+            return f"{'' if details['isSigned'] else 'u'}int{details['bitWidth']}"
+        case "TIMESTAMP", "INT64":
+            details = json.loads(logical.to_json())
+            unit = {"milliseconds": "ms", "microseconds": "us"}.get(details["timeUnit"])
+            return f"timestamp_{unit}{'_utc' if details['isAdjustedToUTC'] else ''}" if unit else None
+        case "DECIMAL", "INT32" | "INT64" | "FIXED_LEN_BYTE_ARRAY" | "BYTE_ARRAY":
+            valid = 0 < column.precision <= 38 and 0 <= column.scale <= column.precision
+            return f"decimal({column.precision},{column.scale})" if valid else None
+    return None
+
+
+# (row group or None for the file, (rows, bytes, row groups, writer, columns), a cell per kept column)
+_Row = tuple["int | None", tuple[Any, ...], list[Cell]]
+
+
+def _file_rows(metadata: pq.FileMetaData, schema: _Schema) -> list[_Row]:
+    writer = metadata.created_by or ""
+    count = metadata.num_row_groups
+    trust = _Trust(writer, metadata.metadata or {})
+    groups = [metadata.row_group(g) for g in range(count)]
+    sizes = [group.num_rows for group in groups]
+    if sum(sizes) != metadata.num_rows or min(sizes, default=0) < 0:
+        raise ValueError(f"{metadata.num_rows} rows in the file, but {sizes} in its row groups")
+    cells = [
+        [_cell(group.column(column[0]), rows, column, trust) for column in schema.columns]
+        for group, rows in zip(groups, sizes, strict=True)
+    ]
+    if count == 1:
+        return [(None, (sizes[0], _bytes(groups[0]), 1, writer, schema.names), cells[0])]
+    merged = [_merge([row[at] for row in cells], sizes) for at in range(len(schema.columns))]
+    total = [_bytes(group) for group in groups]
+    whole: _Row = (None, (metadata.num_rows, sum(total), count, writer, schema.names), merged)
+    parts = zip(range(count), sizes, total, cells, strict=True)
+    return [whole, *((g, (rows, size, 1, writer, schema.names), row) for g, rows, size, row in parts)]
+
+
+def _bytes(group: pq.RowGroupMetaData) -> int:
+    return sum(group.column(c).total_compressed_size for c in range(group.num_columns))
+
+
+class _Trust:
+    """What a file's writer can be trusted with."""
+
+    def __init__(self, writer: str, properties: dict[bytes, bytes]) -> None:
+        # A tool can merge the row groups of other writers into a file that parquet-mr signs; Spark's own files carry
+        # only Spark's properties.
+        spark = b"org.apache.spark.version" in properties and all(
+            k.startswith(b"org.apache.spark.") for k in properties
+        )
+        self.nan_is_greatest = spark and _NAN_IS_GREATEST.fullmatch(writer) is not None
+        self.numeric_bytes = _NUMERIC_BYTES.match(writer) is not None
+        # Spark compares its versions as strings, and so do we (DataSourceUtils.getRebaseSpec).
+        version = properties.get(b"org.apache.spark.version", b"").decode("utf-8", "replace")
+        legacy = any(key.startswith(b"org.apache.spark.legacy") for key in properties)
+        self.calendar = version >= "3.0.0" and not legacy
+
+
+def _cell(chunk: pq.ColumnChunkMetaData, rows: int, column: tuple[int, str, str, int], trust: _Trust) -> Cell:
+    """What one column chunk says, after the table in this module's docstring."""
+    _, family, physical, precision = column
+    floating = family in ("float", "double")
+    if rows == 0:
+        return (None, None, 0, 0, False, False)
+    statistics = chunk.statistics
+    if statistics is None or chunk.num_values != rows:
+        return UNKNOWN
+    nulls = statistics.null_count if statistics.has_null_count else None
+    if nulls is not None and not 0 <= nulls <= rows:
+        return UNKNOWN
+    low, high = (statistics.min_raw, statistics.max_raw) if statistics.has_min_max else (None, None)
+    if nulls == rows:
+        # Bounds of no values: one of the two is wrong.
+        return (None, None, nulls, 0, False, False) if low is None and high is None else UNKNOWN
+    unbounded: Cell = (None, None, nulls, None if floating else 0, False, False)
+    if low is None or high is None or family == "int96":
+        return unbounded
+    if floating:
+        if not low <= high:  # also if one of them is NaN
+            return unbounded
+        return (low, high, nulls, 0 if trust.nan_is_greatest else None, low != 0.0, high != 0.0)
+    if family == "string":
+        return (low, high, nulls, 0, False, False) if low <= high else unbounded
+    if physical in ("FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY"):
+        if not trust.numeric_bytes:
+            return unbounded
+        low, high = int.from_bytes(low, "big", signed=True), int.from_bytes(high, "big", signed=True)
+    low, high = _in_domain(int(low), family), _in_domain(int(high), family)
+    least, greatest = _range(family, precision)
+    if not least <= low <= high <= greatest:
+        return unbounded
+    if not trust.calendar and (
+        (family == "date" and low < _GREGORIAN_DAYS) or (family.startswith("timestamp") and low < _MODERN_MICROS)
+    ):
+        return unbounded
+    return (low, high, nulls, 0, True, True)
+
+
+def _in_domain(value: int, family: str) -> int:
+    if family == "uint32":
+        return value & 0xFFFFFFFF  # Arrow hands out the physical, signed number
+    if family == "uint64":
+        return value & 0xFFFFFFFFFFFFFFFF
+    return value * 1000 if family.startswith("timestamp_ms") else value
+
+
+def _range(family: str, precision: int) -> tuple[int, int]:
+    if family.startswith("decimal"):
+        return 1 - int(10**precision), int(10**precision) - 1
+    return _RANGES.get(family, _MICROS)
+
+
+def _merge(cells: list[Cell], rows: list[int]) -> Cell:
+    """The cell of a file from those of its row groups: one that is unknown makes the file's unknown (rule S1).
+
+    >>> _merge([(1, 5, 0, 0, True, True), (None, None, 9, 0, False, False), (-2, 3, 1, 0, True, True)], [10, 9, 8])
+    (-2, 5, 10, 0, True, True)
+    >>> _merge([(1, 5, 0, 0, True, True), (None, None, None, 0, False, False)], [10, 9])
+    (None, None, None, 0, False, False)
+    """
+    nulls = None if any(c[2] is None for c in cells) else sum(c[2] or 0 for c in cells)
+    nans = None if any(c[3] is None for c in cells) else sum(c[3] or 0 for c in cells)
+    valued = [c for c, count in zip(cells, rows, strict=True) if c[2] != count]  # all-null groups hold no values
+    if not valued or any(c[0] is None for c in valued):
+        return (None, None, nulls, nans, False, False)
+    low, high = min(c[0] for c in valued), max(c[1] for c in valued)
+    low_exact = any(c[0] == low and c[4] for c in valued)
+    high_exact = any(c[1] == high and c[5] for c in valued)
+    return (low, high, nulls, nans, low_exact, high_exact)
+
+
+class _Rows:
+    """The table while it grows: the columns of files seen so far, filled up with unknowns."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.fixed: list[tuple[Any, ...]] = []
+        self.cells: dict[tuple[str, str], list[Cell]] = {}
+
+    def add(
+        self,
+        file: tuple[str, int, int],
+        row_group: int | None = None,
+        fixed: tuple[Any, ...] = (None,) * 5,
+        cells: Iterable[tuple[tuple[str, str], Cell]] = (),
+        error: str | None = None,
+    ) -> None:
+        self.fixed.append((*file, row_group, *fixed, error))
+        for key, cell in cells:
+            column = self.cells.setdefault(key, [])
+            column.extend([UNKNOWN] * (self.count - len(column)))
+            column.append(cell)
+        self.count += 1
+
+    def table(self) -> pa.Table:
+        arrays: dict[str, pa.Array] = {}
+        columns = zip(*self.fixed, strict=True) if self.fixed else [()] * len(FIXED)
+        for (name, kind), values in zip(FIXED.items(), columns, strict=True):
+            text = pa.types.is_dictionary(kind)
+            array = pa.array(values, type=kind.value_type if text else kind)
+            arrays[name] = array.dictionary_encode() if text else array
+        for (name, family), cells in self.cells.items():
+            cells.extend([UNKNOWN] * (self.count - len(cells)))
+            bounds = domain(family)
+            kinds = (bounds, bounds, pa.int64(), pa.int64(), pa.bool_(), pa.bool_())
+            for statistic, kind, column in zip(STATISTICS, kinds, zip(*cells, strict=True), strict=True):
+                values = column
+                if pa.types.is_decimal(kind):  # from text, which is exact whatever the context's precision
+                    values = tuple(None if v is None else Decimal(f"{v}E-{kind.scale}") for v in column)
+                arrays[encode_key(name, family, statistic)] = pa.array(values, type=kind)
+        return pa.table(arrays)
+
+
+FIXED = {
+    "path": pa.string(),
+    "length": pa.int64(),
+    "mtime": pa.int64(),
+    "row_group": pa.int32(),
+    "rows": pa.int64(),
+    "bytes": pa.int64(),
+    "row_groups": pa.int32(),
+    "created_by": pa.dictionary(pa.int32(), pa.string()),
+    "columns": pa.dictionary(pa.int32(), pa.string()),
+    "error": pa.string(),
+}

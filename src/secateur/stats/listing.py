@@ -1,0 +1,90 @@
+"""The files of a table as Spark lists them: which exact files a decision is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.query.types import DataType, parse_type
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listing:
+    """Paths, lengths and modification times (ms since 1970) of files, with the values of their Hive partitions.
+
+    ``fingerprint`` names this exact set of files. Partition values are in their type's domain, null = SQL NULL; a
+    column whose type has no domain is left out.
+    """
+
+    fingerprint: str
+    roots: tuple[str, ...]
+    paths: pa.Array
+    lengths: Ints
+    mtimes: Ints
+    partitions: Mapping[str, tuple[DataType, pa.Array]]
+
+    @property
+    def count(self) -> int:
+        return len(self.paths)
+
+    @staticmethod
+    def from_wire(wire: dict[str, Any]) -> Listing:
+        """The listing that the bridge sends: directories once, files by the number of their directory.
+
+        >>> listing = Listing.from_wire({
+        ...     "fp": "f", "roots": ["file:/t"], "dirs": ["file:/t/day=1"], "dir": [0, 0], "names": ["a", "b"],
+        ...     "len": [10, 20], "mtime": [1, 2], "pcols": [["day", "int"]], "pvals": [[1]]})
+        >>> listing.paths.to_pylist(), listing.partitions["day"][1].to_pylist()
+        (['file:/t/day=1/a', 'file:/t/day=1/b'], [1, 1])
+        """
+        directory = pa.array(wire["dir"], pa.int32())
+        directories = pa.array([d.rstrip("/") for d in wire["dirs"]], pa.string())
+        names = pa.array(wire["names"], pa.string())
+        partitions = {}
+        for position, (name, catalog_type) in enumerate(wire["pcols"]):
+            kind = parse_type(catalog_type)
+            values = _values([row[position] for row in wire["pvals"]], kind)
+            if values is not None:
+                partitions[name] = (kind, values.take(directory))
+        return Listing(
+            wire["fp"],
+            tuple(wire["roots"]),
+            pc.binary_join_element_wise(directories.take(directory), names, "/"),
+            np.asarray(wire["len"], dtype=np.int64),
+            np.asarray(wire["mtime"], dtype=np.int64),
+            partitions,
+        )
+
+
+def _values(values: Sequence[Any], kind: DataType) -> pa.Array | None:
+    """Partition values of the wire in the type's domain; None if it has none, or if a value is not of the type."""
+    if kind.domain is None:
+        return None
+    try:
+        return pa.array([None if v is None else _value(v, kind) for v in values], type=kind.domain)
+    except (ArithmeticError, TypeError, ValueError, pa.ArrowException):  # unknown, hence kept (rule S1)
+        return None
+
+
+def _value(value: Any, kind: DataType) -> Any:
+    if kind.name == "string":
+        return value.encode("utf-8")
+    if kind.name == "decimal":
+        return Decimal(value)
+    if kind.name == "float":
+        # JSON has the shortest text of the float; the number compared is that float, widened.
+        return float(np.float32(value))
+    if kind.name == "double":
+        return float(value)
+    if not isinstance(value, int):
+        raise TypeError(f"expected a whole number as partition value of type {kind}, found {value!r}")
+    return int(value)

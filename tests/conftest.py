@@ -1,0 +1,104 @@
+"""One Spark session for the whole run, one attached pruner, and the comparison that every feature is tested with."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import secateur
+from secateur.bridge.metrics import files_read
+
+
+@pytest.fixture(scope="session")
+def connect_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterator[SparkSession]:
+    home = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("secateur-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.default.parallelism", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(home / "warehouse"))
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "2g")
+        .config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
+        .config("spark.connect.grpc.binding.port", str(connect_port))
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def pruner(spark: SparkSession) -> Iterator[secateur.Pruner]:
+    """Attached for one test, with the session's options as they were before."""
+    handle = secateur.attach(spark, {"stats.auto": False})
+    yield handle
+    for key in dict(spark.conf.getAll):
+        if key.startswith("spark.secateur."):
+            spark.conf.unset(key)
+    handle.detach()
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a query gave with secateur, after it was found equal to what it gives without."""
+
+    rows: list[Any]
+    files: int
+    plain_files: int
+    summary: secateur.Summary
+
+
+Same = Callable[[Callable[[], DataFrame]], Compared]
+
+
+@pytest.fixture
+def same(spark: SparkSession, pruner: secateur.Pruner) -> Same:
+    """Runs a query with pruning off and on and compares the rows: the test that every feature has to pass."""
+
+    def compare(query: Callable[[], DataFrame]) -> Compared:
+        with pruner.paused():
+            plain = query()
+            expected = _sorted(plain.collect())
+            plain_files = files_read(plain)
+        before = len(pruner.history)
+        pruned = query()
+        rows = pruned.collect()
+        assert _sorted(rows) == expected
+        assert before < len(pruner.history) or before == 100, "secateur did not see the query"
+        summary = pruner.last
+        assert summary is not None
+        return Compared(rows, files_read(pruned), plain_files, summary)
+
+    return compare
+
+
+def _sorted(rows: list[Any]) -> list[str]:
+    return sorted(map(repr, rows))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """An empty directory for the tables of one test."""
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    return folder
