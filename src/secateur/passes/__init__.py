@@ -1,1 +1,111 @@
-"""One technique, one module, one public function."""
+"""The techniques, in the order in which they run: one technique, one module, one public function, one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from secateur.passes.contract import Known, Outcome
+from secateur.passes.filter import filter_files
+from secateur.passes.predicates import random_scans
+from secateur.query.plan import Query
+from secateur.report.summary import PassRecord, Reason
+from secateur.stats.filestats import FileStats, Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A technique: its name in options and summaries, its function, and the stages of a query in which it runs."""
+
+    name: str
+    run: Callable[[Known], Outcome]
+    stages: tuple[str, ...] = ("early", "late")
+
+
+PASSES: tuple[Pass, ...] = (Pass("filter", filter_files),)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What all passes decided, by scan id: which files stay, what each pass did, and why it did not do more.
+
+    A scan without statistics has no mask and no records, only reasons. The time in a record is that of the whole pass.
+    """
+
+    kept: Mapping[int, Mask]
+    records: Mapping[int, tuple[PassRecord, ...]]
+    reasons: Mapping[int, tuple[Reason, ...]]
+
+
+def run_passes(
+    query: Query,
+    stats: Mapping[int, FileStats],
+    *,
+    enabled: Collection[str] | None = None,
+    passes: tuple[Pass, ...] = PASSES,
+) -> Decision:
+    """Run the enabled passes (None: all) one after the other, each on what the ones before it kept.
+
+    A pass that raises, or returns something that does not narrow, is ignored: the files stay as they were (rule S1).
+
+    >>> from secateur.query.plan import Scan
+    >>> decision = run_passes(Query(1, "early", Scan(0, "trails", "parquet", "", ())), {})
+    >>> [reason.code for reason in decision.reasons[0]]
+    ['no-filter']
+    """
+    scans = tuple(dict.fromkeys(scan.id for scan in query.scans()))
+    kept = {id_: _read_only(np.ones(stats[id_].count, np.bool_)) for id_ in scans if id_ in stats}
+    records: dict[int, tuple[PassRecord, ...]] = dict.fromkeys(kept, ())
+    reasons: dict[int, tuple[Reason, ...]] = dict.fromkeys(scans, ())
+    for pass_ in passes:
+        if query.stage not in pass_.stages or (enabled is not None and pass_.name not in enabled):
+            continue
+        before = dict(kept)
+        outcome, ms = _run(pass_, Known(query, stats, before), scans)
+        for id_, mask in outcome.kept.items():
+            kept[id_] = _read_only(mask)
+        for id_, reason in outcome.reasons:
+            reasons[id_] += (reason,)
+        for id_, mask in kept.items():
+            records[id_] += (PassRecord(pass_.name, _count(before[id_]), _count(mask), ms),)
+    return Decision(kept, records, reasons)
+
+
+def _run(pass_: Pass, known: Known, scans: tuple[int, ...]) -> tuple[Outcome, float]:
+    """What a pass returns and how many milliseconds it took; if it fails, an outcome that says so for every scan."""
+    start = perf_counter()
+    try:
+        outcome = pass_.run(known)
+        _check(outcome, known, scans)
+    except Exception as error:  # the query must go on, whatever broke
+        text = f"The pass {pass_.name} failed and was ignored, please report this: {type(error).__name__}: {error}"
+        outcome = Outcome(reasons=tuple((id_, Reason("pass-failed", text)) for id_ in scans))
+    return outcome, (perf_counter() - start) * 1000
+
+
+def _check(outcome: Outcome, known: Known, scans: tuple[int, ...]) -> None:
+    """Refuse an outcome that is not a narrowing of what was kept before."""
+    if not {id_ for id_, _ in outcome.reasons} <= set(scans):
+        raise ValueError("it gave a reason for a scan that is not in the query")
+    kept, random = known.kept, random_scans(known.query)
+    for id_, mask in outcome.kept.items():
+        if id_ in random:
+            raise ValueError(f"it narrowed scan {id_}, which is below something random")
+        if id_ not in kept:
+            raise ValueError(f"it narrowed scan {id_}, of which no statistics were given")
+        if mask.dtype != np.bool_ or mask.shape != kept[id_].shape:
+            raise ValueError(f"it kept {mask.dtype} {mask.shape} of scan {id_}, which has {kept[id_].shape} files")
+        if (mask > kept[id_]).any():
+            raise ValueError(f"it brought back files of scan {id_} that an earlier pass had ruled out")
+
+
+def _count(mask: Mask) -> int:
+    return int(np.count_nonzero(mask))
+
+
+def _read_only(mask: Mask) -> Mask:
+    mask.flags.writeable = False
+    return mask

@@ -5,6 +5,9 @@
     0 Scan lake.trails parquet files=120 [name#1 string, altit#2 int]
     1 Filter (altit#2 > 1500) <- 0
     2 Project name#1 <- 1
+
+A node is *random* if what it computes for one row depends on which rows came before it, as ``rand(42)``,
+``monotonically_increasing_id()`` and TABLESAMPLE do: fewer files below it would change its result (rule S9).
 """
 
 from __future__ import annotations
@@ -51,13 +54,14 @@ class Filter:
     condition: Expression
     child: Plan
     subqueries: tuple[Plan, ...] = field(default=())
+    random: bool = False
 
     @property
     def children(self) -> tuple[Plan, ...]:
         return (self.child, *self.subqueries)
 
     def describe(self) -> str:
-        return f"Filter {self.condition}"
+        return f"Filter {self.condition}" + _random(self.random)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +72,14 @@ class Project:
     child: Plan
     deterministic: bool = True
     subqueries: tuple[Plan, ...] = field(default=())
+    random: bool = False
 
     @property
     def children(self) -> tuple[Plan, ...]:
         return (self.child, *self.subqueries)
 
     def describe(self) -> str:
-        return "Project " + ", ".join(map(str, self.outputs)) + ("" if self.deterministic else " non-deterministic")
+        return "Project " + ", ".join(map(str, self.outputs)) + _random(self.random)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +88,14 @@ class Opaque:
 
     what: str
     children: tuple[Plan, ...]
+    random: bool = False
 
     def describe(self) -> str:
-        return f"?{self.what}"
+        return f"?{self.what}" + _random(self.random)
+
+
+def _random(flag: bool) -> str:
+    return " random" if flag else ""
 
 
 Plan: TypeAlias = Scan | Filter | Project | Opaque

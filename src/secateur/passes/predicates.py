@@ -1,0 +1,137 @@
+"""The predicates that every row of a scan must satisfy to reach the rest of the query.
+
+Those of the Filters above the scan, as long as only Filters and deterministic Projects lie in between; a Project's
+computed columns are replaced by what computes them::
+
+    Filter (b#9 > 5)                             the scan must satisfy
+      Project a#1 AS b#9                  ->         (a#1 > 5)
+        Filter a#1 IS NOT NULL                       a#1 IS NOT NULL
+          Scan t [a#1 int]
+
+Nothing passes any other node (rules S9 and S10): a LIMIT below a Filter sees rows that the Filter drops, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+
+from secateur.query.expressions import (
+    Alias,
+    And,
+    Call,
+    Column,
+    Compare,
+    Expression,
+    In,
+    IsNotNull,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+    StartsWith,
+    conjuncts,
+    walk,
+)
+from secateur.query.expressions import Opaque as OpaqueExpression
+from secateur.query.plan import Filter, Opaque, Plan, Project, Query, Scan
+
+LARGEST = 20_000
+"""Conjuncts with more parts than this are left out: each Project on the way could double them."""
+
+Predicate = tuple[Expression, ...]
+
+
+def scan_predicate(query: Query, scan: Scan) -> Predicate:
+    """The conjuncts that every row which the query needs of the scan makes TRUE; empty if there are none.
+
+    >>> from secateur.query.types import parse_type
+    >>> a = Column(1, "a", parse_type("int"))
+    >>> scan = Scan(0, "t", "parquet", "", ())
+    >>> [str(c) for c in scan_predicate(Query(1, "early", Filter(And(IsNotNull(a), Not(a)), scan)), scan)]
+    ['a#1 IS NOT NULL', 'NOT a#1']
+    """
+    return scan_predicates(query).get(scan.id, ())
+
+
+def scan_predicates(query: Query) -> Mapping[int, Predicate]:
+    """The same for all scans of the query, by scan id."""
+    found: dict[int, Predicate] = {}
+    for id_, predicate in _collect(query.plan, ()):
+        # A scan that occurs twice is read once for both, so only what both ask for holds.
+        found[id_] = predicate if id_ not in found else tuple(c for c in found[id_] if c in predicate)
+    return found
+
+
+def random_scans(query: Query) -> frozenset[int]:
+    """The scans below a random node: no pass may narrow them, for fewer files would change its result (rule S9)."""
+    return frozenset(_below_random(query.plan, random=False))
+
+
+def _below_random(plan: Plan, *, random: bool) -> Iterator[int]:
+    match plan:
+        case Scan():
+            if random:
+                yield plan.id
+        case Filter() | Project():
+            yield from _below_random(plan.child, random=random or plan.random)
+            for subquery in plan.subqueries:
+                yield from _below_random(subquery, random=False)
+        case Opaque():
+            for child in plan.children:
+                yield from _below_random(child, random=random or plan.random)
+
+
+def _collect(plan: Plan, above: Predicate) -> Iterator[tuple[int, Predicate]]:
+    match plan:
+        case Scan():
+            yield plan.id, above
+        case Filter():
+            yield from _collect(plan.child, above + tuple(conjuncts(plan.condition)))
+            yield from _independent(plan.subqueries)
+        case Project():
+            yield from _collect(plan.child, _below(plan, above) if plan.deterministic else ())
+            yield from _independent(plan.subqueries)
+        case Opaque():
+            yield from _independent(plan.children)
+
+
+def _independent(plans: tuple[Plan, ...]) -> Iterator[tuple[int, Predicate]]:
+    for plan in plans:
+        yield from _collect(plan, ())
+
+
+def _below(project: Project, above: Predicate) -> Predicate:
+    """What conjuncts over a projection's outputs say about its input."""
+    outputs: dict[int, Expression] = {}
+    for output in project.outputs:
+        match output:
+            case Alias(id_, _, child):
+                outputs[id_] = child
+            case Column(id_):
+                outputs[id_] = output
+    substituted = (_substitute(conjunct, outputs) for conjunct in above)
+    # An AND that was computed below a Project comes apart only now.
+    return tuple(part for whole in substituted if _is_small(whole) for part in conjuncts(whole))
+
+
+def _is_small(e: Expression) -> bool:
+    return next(islice(walk(e), LARGEST, None), None) is None
+
+
+def _substitute(e: Expression, outputs: Mapping[int, Expression]) -> Expression:
+    match e:
+        case Column(id_):
+            return outputs.get(id_) or OpaqueExpression(e.name, "not an output of the projection below", e.type)
+        case Literal():
+            return e
+        case Compare() | And() | Or():
+            return replace(e, left=_substitute(e.left, outputs), right=_substitute(e.right, outputs))
+        case Not() | In() | IsNull() | IsNotNull() | StartsWith() | Like() | Alias():
+            return replace(e, child=_substitute(e.child, outputs))
+        case Call():
+            return replace(e, args=tuple(_substitute(arg, outputs) for arg in e.args))
+        case OpaqueExpression():
+            return replace(e, children=tuple(_substitute(child, outputs) for child in e.children))

@@ -1,0 +1,279 @@
+"""What follows from statistics for a predicate: the one evaluator behind every technique.
+
+Given the bounds and counts of many entries (files, blocks of files, row groups), :func:`evaluate` says for each entry
+whether some row may make the predicate TRUE, FALSE or NULL. It reads as a proof in three cases, because a column of an
+entry holds three kinds of rows (see :mod:`secateur.reason.facts`): NULLs, NaNs, and numbers x with low <= x <= high.
+
+A *number* can decide a predicate as follows; an unknown bound makes each test that uses it true (rule S1):
+
+====================  ==================================  ========================================
+predicate             some x may make it TRUE if          some x may make it FALSE if
+====================  ==================================  ========================================
+x < v                 low < v                             high >= v
+x <= v                low <= v                            high > v
+x > v                 high > v                            low <= v
+x >= v                high >= v                           low < v
+x = v                 low <= v and high >= v              low < v or high > v
+x IN (v1, v2, …)      a v lies in [low, high]             not every x in [low, high] is one of v
+x LIKE 'p%'           low < next(p) and high >= p         low < p or high >= next(p)
+x LIKE 'p…'           as for 'p%'                         always
+a boolean column      high >= 1                           low < 1
+====================  ==================================  ========================================
+
+``next(p)`` is the least string above all that start with p. ``IN`` counts integers: [3, 5] is within (3, 4, 5).
+
+A *NaN* decides alone (rule S5): Spark puts it above every number and makes it equal to itself. A *NULL* makes the
+predicate NULL, except for ``<=>``, ``IS NULL`` and ``IS NOT NULL``. A NULL listed in ``IN`` turns FALSE to NULL.
+
+Everything else is :meth:`Verdict.unknown`; :mod:`secateur.reason.obstacles` says in words what that was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from secateur.query.expressions import (
+    Alias,
+    And,
+    Call,
+    Column,
+    Compare,
+    Expression,
+    In,
+    IsNotNull,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    StartsWith,
+    Value,
+)
+from secateur.query.types import INTEGERS, DataType
+from secateur.reason import membership
+from secateur.reason.facts import Facts, facts, literal_of
+from secateur.reason.patterns import after, literal_prefix
+from secateur.reason.verdict import Flags, Lazy, Verdict, both, either
+from secateur.stats.filestats import FileStats, ScanColumn
+
+Columns = Mapping[int, ScanColumn]
+"""The columns of the scan by expression id."""
+
+FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def evaluate(predicate: Expression, stats: FileStats, columns: Columns) -> Verdict:
+    """What the predicate can evaluate to on the rows of each entry of ``stats``.
+
+    >>> import pyarrow as pa, numpy as np
+    >>> from secateur.query.types import parse_type
+    >>> from secateur.stats.filestats import ColumnStats
+    >>> low, high, nulls, ones = pa.array([1, 6]), pa.array([5, 9]), pa.array([0, 0]), np.ones(2, dtype=np.bool_)
+    >>> known = ColumnStats(low, high, nulls, pa.nulls(2, pa.int64()), ones, ones)
+    >>> stats = FileStats(pa.array([10, 10]), pa.array([1, 1]), load=lambda column: known)
+    >>> bigint = parse_type("bigint")
+    >>> predicate = Compare(">", Column(7, "x", bigint), Literal(5, bigint))
+    >>> verdict = evaluate(predicate, stats, {7: ScanColumn(7, "x", bigint)})
+    >>> verdict.may.tolist(), verdict.must.tolist()
+    ([False, True], [False, True])
+    """
+    match predicate:
+        case And(left, right):
+            return evaluate(left, stats, columns).and_(evaluate(right, stats, columns))
+        case Or(left, right):
+            return evaluate(left, stats, columns).or_(evaluate(right, stats, columns))
+        case Not(child):
+            return evaluate(child, stats, columns).negated()
+        case Literal(value, type_):
+            return _constant(value, type_, stats.count)
+        case IsNull(child):
+            return _is_null(child, stats, columns)
+        case IsNotNull(child):
+            return _is_null(child, stats, columns).negated()
+        case Compare("<=>", Literal(None), other) | Compare("<=>", other, Literal(None)):
+            return _is_null(other, stats, columns)
+        case Compare(_, Literal(None), _) | Compare(_, _, Literal(None)):
+            return _constant(None, predicate.type, stats.count)
+        case Compare(op, Column() as column, Literal() as literal):
+            return _compare(op, column, literal, stats, columns)
+        case Compare(op, Literal() as literal, Column() as column) if op in FLIPPED:
+            return _compare(FLIPPED[op], column, literal, stats, columns)
+        case In(Column() as column, values):
+            return _in(values, facts_of(column, stats, columns), stats.count)
+        case StartsWith(Column() as column, prefix):
+            return _starts_with(prefix, facts_of(column, stats, columns), stats.count)
+        case Like(Column() as column, pattern, escape):
+            return _like(pattern, escape, facts_of(column, stats, columns), stats.count)
+        case Column():
+            return _flag(facts_of(predicate, stats, columns), stats.count)
+        case Compare() | In() | StartsWith() | Like() | Alias() | Call() | Opaque():
+            return Verdict.unknown(stats.count)
+
+
+def facts_of(column: Column, stats: FileStats, columns: Columns) -> Facts | None:
+    """What is known of a column that a predicate names, None if it is not one that the scan reads from its files."""
+    source = columns.get(column.id)
+    return facts(stats, source) if source and source.type == column.type else None
+
+
+def comparable(column: DataType, literal: DataType) -> bool:
+    """Whether bounds of one type and a literal of the other are values of one domain that mean the same.
+
+    >>> from secateur.query.types import parse_type
+    >>> comparable(parse_type("int"), parse_type("bigint")), comparable(parse_type("date"), parse_type("bigint"))
+    (True, False)
+    """
+    if column.name in INTEGERS and literal.name in INTEGERS:
+        return True
+    if column.name == literal.name == "decimal":
+        return column.scale == literal.scale
+    return column == literal
+
+
+def _constant(value: Value, type_: DataType, count: int) -> Verdict:
+    if value is None:
+        return Verdict(count, null=_always)
+    if type_.name != "boolean":
+        return Verdict.unknown(count)
+    return Verdict(count, true=_always) if value else Verdict(count, false=_always)
+
+
+def _is_null(child: Expression, stats: FileStats, columns: Columns) -> Verdict:
+    if not isinstance(child, Column):
+        return evaluate(child, stats, columns).is_null()
+    found = facts_of(child, stats, columns)
+    if found is None:
+        return Verdict.unknown(stats.count).is_null()
+    return Verdict(stats.count, true=lambda: found.may_hold_null, false=lambda: found.may_hold_value)
+
+
+def _compare(op: str, column: Column, literal: Literal, stats: FileStats, columns: Columns) -> Verdict:
+    found = facts_of(column, stats, columns)
+    value = literal_of(literal.value, column.type)
+    if found is None or value is None or not comparable(column.type, literal.type):
+        return Verdict.unknown(stats.count)
+    low, high, count = found.low, found.high, stats.count
+    if _is_nan(value):
+        return _compare_nan(op, found, count)
+    match op:
+        case "<":
+            return _decided(found, count, lambda: low.can("<", value), lambda: high.can(">=", value), nan=False)
+        case "<=":
+            return _decided(found, count, lambda: low.can("<=", value), lambda: high.can(">", value), nan=False)
+        case ">":
+            return _decided(found, count, lambda: high.can(">", value), lambda: low.can("<=", value), nan=True)
+        case ">=":
+            return _decided(found, count, lambda: high.can(">=", value), lambda: low.can("<", value), nan=True)
+        case "=" | "<=>":
+            equal = _decided(
+                found,
+                count,
+                lambda: both(low.can("<=", value), high.can(">=", value)),
+                lambda: either(low.can("<", value), high.can(">", value)),
+                nan=False,
+            )
+            return equal if op == "=" else equal.null_as_false()
+    return Verdict.unknown(count)
+
+
+def _compare_nan(op: str, found: Facts, count: int) -> Verdict:
+    """``x op NaN``: every number is below NaN, and NaN equals NaN."""
+    match op:
+        case "<":
+            return _decided(found, count, _always, _never, nan=False)
+        case "<=":
+            return _decided(found, count, _always, _never, nan=True)
+        case ">":
+            return _decided(found, count, _never, _always, nan=False)
+        case ">=" | "=":
+            return _decided(found, count, _never, _always, nan=True)
+        case "<=>":
+            return _decided(found, count, _never, _always, nan=True).null_as_false()
+    return Verdict.unknown(count)
+
+
+def _in(values: tuple[Value, ...], found: Facts | None, count: int) -> Verdict:
+    if found is None:
+        return Verdict.unknown(count)
+    literals = [literal_of(value, found.type) for value in values if value is not None]
+    if not values or None in literals:
+        # What NULL IN () is depends on a legacy setting of Spark.
+        return Verdict.unknown(count)
+    numbers = [value for value in literals if not _is_nan(value)]
+    domain = membership.sorted_values(numbers, found.type)
+    verdict = _decided(
+        found,
+        count,
+        lambda: membership.some_within(domain, found.low, found.high),
+        lambda: membership.some_outside(domain, found.low, found.high),
+        nan=len(numbers) < len(literals),
+    )
+    return verdict if len(literals) == len(values) else verdict.false_as_null()
+
+
+def _starts_with(prefix: bytes, found: Facts | None, count: int) -> Verdict:
+    if found is None or found.type.name != "string":
+        return Verdict.unknown(count)
+    if not prefix:
+        return _decided(found, count, _always, _never, nan=False)
+    low, high, end = found.low, found.high, after(prefix)
+    return _decided(
+        found,
+        count,
+        lambda: both(high.can(">=", prefix), end is None or low.can("<", end)),
+        lambda: either(low.can("<", prefix), end is not None and high.can(">=", end)),
+        nan=False,
+    )
+
+
+def _like(pattern: str, escape: str, found: Facts | None, count: int) -> Verdict:
+    literal = literal_prefix(pattern, escape)
+    if literal is None or found is None or found.type.name != "string":
+        return Verdict.unknown(count)
+    prefix, rest = literal
+    starts = _starts_with(prefix, found, count)
+    match rest:
+        case "nothing":
+            low, high = found.low, found.high
+            return _decided(
+                found,
+                count,
+                lambda: both(low.can("<=", prefix), high.can(">=", prefix)),
+                lambda: either(low.can("<", prefix), high.can(">", prefix)),
+                nan=False,
+            )
+        case "anything":
+            return starts
+        case "something":
+            return starts.and_(_decided(found, count, _always, _always, nan=False))
+
+
+def _flag(found: Facts | None, count: int) -> Verdict:
+    """A boolean column as a predicate."""
+    if found is None or found.type.name != "boolean":
+        return Verdict.unknown(count)
+    return _decided(found, count, lambda: found.high.can(">=", 1), lambda: found.low.can("<", 1), nan=False)
+
+
+def _decided(found: Facts, count: int, yes: Lazy, no: Lazy, *, nan: bool) -> Verdict:
+    """The verdict if some number may make it TRUE where ``yes``, FALSE where ``no``, and a NaN makes it ``nan``."""
+    return Verdict(
+        count,
+        true=lambda: either(both(found.may_hold_number, yes()), nan and found.may_hold_nan),
+        false=lambda: either(both(found.may_hold_number, no()), not nan and found.may_hold_nan),
+        null=lambda: found.may_hold_null,
+    )
+
+
+def _is_nan(value: Value) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _always() -> Flags:
+    return True
+
+
+def _never() -> Flags:
+    return False

@@ -1,0 +1,189 @@
+"""A column's statistics, prepared for comparing: numpy views where possible, and what an entry may hold.
+
+An entry holds rows of three kinds: NULL, NaN (floats only), and *numbers*, by which we mean every other value of any
+type: those lie within the bounds. ``may_hold_*`` says which kinds are possible (rules S1 and S5):
+
+=====================  ===============================================================================
+may hold               unless
+=====================  ===============================================================================
+NULL                   nulls = 0, or rows = 0
+NaN                    not a float, or nans = 0, or no value (see below)
+a number               no value, or nulls + nans = rows and both bounds are unknown
+a value (either)       rows = 0, or nulls = rows and both bounds are unknown
+=====================  ===============================================================================
+
+A bound next to "nulls = rows" contradicts it, so the entry counts as one that may hold values.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.query.expressions import Value
+from secateur.query.types import DataType
+from secateur.reason.verdict import Flags, both, either, neither
+from secateur.stats.filestats import ColumnStats, FileStats, Mask, ScanColumn
+
+Numbers = npt.NDArray[Any]
+
+_NUMPY: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_ARROW: dict[str, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One side of the bounds: ``values`` is numpy for int64 and float64, else Arrow; unknown entries hold anything."""
+
+    values: Numbers | pa.Array
+    unknown: Flags
+
+    def can(self, op: str, value: Any) -> Flags:
+        """Where ``bound op value`` holds or the bound is unknown."""
+        if isinstance(self.values, np.ndarray):
+            return either(_NUMPY[op](self.values, value), self.unknown)
+        holds = _ARROW[op](self.values, pa.scalar(value, self.values.type))
+        return to_mask(holds.fill_null(True) if holds.null_count else holds)
+
+    def known_entries(self, where: npt.NDArray[np.int64], instead: Any) -> Numbers | pa.Array:
+        """The bounds of some entries, with ``instead`` for the unknown ones."""
+        if isinstance(self.values, np.ndarray):
+            unknown = self.unknown if isinstance(self.unknown, bool) else self.unknown[where]
+            return self.values[where] if unknown is False else np.where(unknown, instead, self.values[where])
+        return self.values.take(pa.array(where)).fill_null(pa.scalar(instead, self.values.type))
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of one column, over all entries."""
+
+    type: DataType
+    low: Bound
+    high: Bound
+    may_hold_null: Flags
+    may_hold_nan: Flags
+    may_hold_number: Flags
+    may_hold_value: Flags
+
+
+def facts(stats: FileStats, column: ScanColumn) -> Facts | None:
+    """The prepared statistics of a column, None if nothing is known or its type has no domain."""
+    if column.kind == "hidden" or column.type.domain is None:
+        return None
+    return stats.derive(column, _prepare)
+
+
+def literal_of(value: Value, type_: DataType) -> Any:
+    """The literal as the domain of a type compares it, None if it is not a value of that domain.
+
+    >>> from secateur.query.types import parse_type
+    >>> literal_of(5, parse_type("int")), literal_of(2**70, parse_type("int")), literal_of(b"a", parse_type("int"))
+    (5, None, None)
+    """
+    domain = type_.domain
+    if domain == pa.int64():
+        return int(value) if isinstance(value, int) and -(2**63) <= value < 2**63 else None
+    if domain == pa.float64():
+        return value if isinstance(value, float) else None
+    if domain == pa.binary():
+        return value if isinstance(value, bytes) else None
+    if domain is None or not isinstance(value, Decimal):
+        return None
+    try:
+        return pa.scalar(value, domain).as_py()
+    except pa.ArrowInvalid:
+        return None
+
+
+def to_mask(flags: pa.BooleanArray) -> Mask:
+    """An Arrow array of booleans without nulls as numpy; unpacking the bits is 15 times faster than ``to_numpy``.
+
+    >>> to_mask(pa.array([True, False, True, True]).slice(1, 2)).tolist()
+    [False, True]
+    """
+    if not len(flags):
+        return np.zeros(0, dtype=np.bool_)
+    end = flags.offset + len(flags)
+    bits = np.frombuffer(flags.buffers()[1], dtype=np.uint8)
+    return np.unpackbits(bits, count=end, bitorder="little")[flags.offset :].view(np.bool_)
+
+
+def _prepare(stats: FileStats, column: ScanColumn) -> Facts | None:
+    found = stats.column(column)
+    if found is None:
+        return None
+    low, high = _bound(found.low), _bound(found.high)
+    no_bounds = both(low.unknown, high.unknown)
+    empty = _where(pc.equal(stats.rows, 0))
+    no_null = either(_where(pc.equal(found.nulls, 0)), empty)
+    no_value = either(empty, both(_where(pc.equal(found.nulls, stats.rows)), no_bounds))
+    no_nan, no_number = _nan_facts(found, stats.rows, column.type, no_value, no_bounds)
+    return Facts(
+        type=column.type,
+        low=low,
+        high=high,
+        may_hold_null=_constant(_not(no_null)),
+        may_hold_nan=_constant(_not(no_nan)),
+        may_hold_number=_constant(_not(no_number)),
+        may_hold_value=_constant(_not(no_value)),
+    )
+
+
+def _nan_facts(
+    found: ColumnStats, rows: pa.Array, type_: DataType, no_value: Flags, no_bounds: Flags
+) -> tuple[Flags, Flags]:
+    """Where no NaN and where no number is possible."""
+    if not type_.is_float:
+        return True, no_value
+    no_nan = either(_where(pc.equal(found.nans, 0)), no_value)
+    counted = pc.and_(pc.greater_equal(found.nulls, 0), pc.greater_equal(found.nans, 0))
+    all_counted = pc.and_(pc.equal(pc.add(found.nulls, found.nans), rows), counted)
+    return no_nan, either(no_value, both(_where(all_counted), no_bounds))
+
+
+def _bound(array: pa.Array) -> Bound:
+    unknown = _constant(to_mask(array.is_null())) if array.null_count else False
+    if pa.types.is_int64(array.type) or pa.types.is_float64(array.type):
+        dtype = np.int64 if pa.types.is_int64(array.type) else np.float64
+        buffer = array.buffers()[1]
+        if not len(array) or buffer is None:
+            return Bound(np.zeros(len(array), dtype), unknown)
+        # Values under a null are arbitrary; ``unknown`` overrules them.
+        return Bound(np.frombuffer(buffer, dtype, count=len(array), offset=8 * array.offset), unknown)
+    return Bound(array, unknown)
+
+
+def _where(holds: pa.BooleanArray) -> Flags:
+    """Where a comparison holds for sure: null, a missing count, is no."""
+    return _constant(to_mask(holds.fill_null(False)))
+
+
+def _not(flags: Flags) -> Flags:
+    return neither(flags, False)
+
+
+def _constant(flags: Flags) -> Flags:
+    """One bool instead of a mask whose flags are all the same."""
+    if isinstance(flags, bool):
+        return flags
+    if flags.all():
+        return True
+    return flags if flags.any() else False

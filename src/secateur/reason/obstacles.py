@@ -1,0 +1,147 @@
+"""Why a predicate cannot rule out files: what stood in the way, in a sentence with the remedy.
+
+======================  ==================================================================================
+code                    the predicate holds
+======================  ==================================================================================
+unsupported-expression  something for which there is no rule: a function, two columns, a nested field
+hidden-column           a column that Spark makes up while reading, such as ``_metadata.file_path``
+unsupported-type        a column whose values secateur does not compare
+no-statistics           a column of which no file's bounds (or, for IS NULL, NULL counts) are known
+nan-unknown             a float column that NaN could satisfy, and nobody counted its NaNs
+======================  ==================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from secateur.query.expressions import (
+    Alias,
+    And,
+    Call,
+    Column,
+    Compare,
+    Expression,
+    In,
+    IsNotNull,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    StartsWith,
+)
+from secateur.reason.evaluate import Columns, comparable
+from secateur.report.summary import Reason
+from secateur.stats.filestats import ColumnStats, FileStats
+
+
+def obstacles(predicate: Expression, stats: FileStats, columns: Columns) -> list[Reason]:
+    """What keeps the predicate from ruling out files, each obstacle once; empty if statistics simply overlap it."""
+    return list(dict.fromkeys(_obstacles(predicate, stats, columns, negated=False)))
+
+
+def _obstacles(e: Expression, stats: FileStats, columns: Columns, *, negated: bool) -> Iterator[Reason]:
+    match e:
+        case And(left, right) | Or(left, right):
+            yield from _obstacles(left, stats, columns, negated=negated)
+            yield from _obstacles(right, stats, columns, negated=negated)
+        case Not(child):
+            yield from _obstacles(child, stats, columns, negated=not negated)
+        case Literal():
+            return
+        case IsNull(Column() as column) | IsNotNull(Column() as column):
+            yield from _column(column, stats, columns, counts=True)
+        case IsNull(child) | IsNotNull(child):
+            yield from _obstacles(child, stats, columns, negated=negated)
+        case Compare(_, Column() as column, Literal(value, type_)) | Compare(
+            _, Literal(value, type_), Column() as column
+        ) if value is not None and not comparable(column.type, type_):
+            yield Reason(
+                "unsupported-expression",
+                f"{e} compares a column of type {column.type} with a literal of type {type_}; "
+                f"write the literal as {column.type}.",
+            )
+        case Compare(op, Column() as column, Literal()):
+            yield from _column(column, stats, columns, nan=(op in (">", ">=")) != negated)
+        case Compare(op, Literal(), Column() as column):
+            yield from _column(column, stats, columns, nan=(op in ("<", "<=")) != negated)
+        case In(Column() as column):
+            yield from _column(column, stats, columns, nan=negated)
+        case Column() as column:
+            yield from _column(column, stats, columns)
+        case StartsWith(Column() as column) | Like(Column() as column):
+            yield from _column(column, stats, columns)
+        case Compare() | In() | StartsWith() | Like() | Alias() | Call() | Opaque():
+            yield _unsupported(e)
+
+
+def _column(
+    column: Column, stats: FileStats, columns: Columns, *, counts: bool = False, nan: bool = False
+) -> Iterator[Reason]:
+    source = columns.get(column.id)
+    if source is None or source.type != column.type:
+        yield Reason("unsupported-expression", f"{column.name} is not a column that is read from the files.")
+        return
+    if source.kind == "hidden":
+        yield Reason(
+            "hidden-column",
+            f"{column.name} is made up by Spark while it reads, so no statistics describe it; "
+            "filter on a column of the table as well.",
+        )
+        return
+    if source.type.domain is None:
+        yield Reason(
+            "unsupported-type",
+            f"{column.name} is of type {column.type}, whose values secateur does not compare; "
+            "filter on a number, date, timestamp, boolean or plain string column as well.",
+        )
+        return
+    found = stats.column(source)
+    if found is None or not _tells(found, counts=counts):
+        missing = "NULL count" if counts else "minimum and maximum"
+        yield Reason(
+            "no-statistics",
+            f"No file has a {missing} of {column.name}; have the table's writer record statistics of this column.",
+        )
+    elif nan and source.type.is_float and found.nans.null_count:
+        yield Reason(
+            "nan-unknown",
+            f"{column.name} may hold NaN, which is above every number, and its NaNs were not counted; "
+            f"add an upper limit, such as {column.name} < infinity, or collect NaN counts.",
+        )
+
+
+def _tells(found: ColumnStats, *, counts: bool) -> bool:
+    if counts:
+        return bool(found.nulls.null_count < len(found.nulls))
+    return bool(min(found.low.null_count, found.high.null_count) < len(found.low))
+
+
+def _unsupported(e: Expression) -> Reason:
+    match _culprit(e):
+        case Call(function) as call:
+            text = (
+                f"secateur has no rule for the function {function.lower()} in {call}; compare the bare column instead."
+            )
+        case Opaque(what, reason) as opaque:
+            text = (
+                f"secateur does not model {what} in {opaque} ({reason}); compare a bare column with a constant instead."
+            )
+        case _:
+            text = f"{e} does not compare one column with constants, and only those can be checked against statistics."
+    return Reason("unsupported-expression", text)
+
+
+def _culprit(e: Expression) -> Expression | None:
+    """The first part of a test that is neither a column nor a literal."""
+    match e:
+        case Call() | Opaque():
+            return e
+        case Compare(_, left, right):
+            return _culprit(left) or _culprit(right)
+        case In(child) | StartsWith(child) | Like(child) | Alias(_, _, child):
+            return _culprit(child)
+        case _:
+            return None

@@ -1,0 +1,175 @@
+"""The frame around the passes: the switch, the check, and what happens when one fails."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from secateur.passes import PASSES, Decision, Pass, run_passes
+from secateur.passes.contract import Known, Outcome
+from secateur.passes.filter import filter_entries, filter_files
+from secateur.passes.predicates import scan_predicate
+from secateur.query.expressions import And, Column, Expression, Not
+from secateur.query.plan import Filter, Opaque, Project, Query, Scan
+from secateur.query.types import BOOLEAN
+from secateur.report.summary import Reason
+from secateur.stats.filestats import BLOCK
+from tests.reason.language import columns_of, entry, file_stats, predicate, references
+
+COLUMNS = columns_of("x int")
+SCAN = Scan(1, "t", "parquet", "", COLUMNS)
+STATS = file_stats([entry(text, COLUMNS) for text in ("x: 1..5", "x: 6..9", "x: 3..7")], COLUMNS)
+
+
+def query(condition: str, stage: str = "early") -> Query:
+    return Query(1, stage, Filter(predicate(condition, references(COLUMNS)), SCAN))
+
+
+def kept_by(*passes: Pass, enabled: tuple[str, ...] | None = None) -> Decision:
+    return run_passes(query("x > 5"), {1: STATS}, enabled=enabled, passes=passes)
+
+
+def test_the_passes_have_different_names() -> None:
+    assert len({p.name for p in PASSES}) == len(PASSES)
+
+
+def test_a_pass_is_recorded() -> None:
+    decision = kept_by(*PASSES)
+    (record,) = decision.records[1]
+    assert (record.name, record.files_before, record.files_after) == ("filter", 3, 2)
+    assert record.ms > 0
+    assert decision.reasons[1] == ()
+
+
+def test_a_pass_that_is_not_enabled_does_not_run() -> None:
+    decision = kept_by(*PASSES, enabled=())
+    assert decision.kept[1].all()
+    assert decision.records[1] == ()
+
+
+def test_a_pass_runs_in_its_stages_only() -> None:
+    late = Pass("late", filter_files, stages=("late",))
+    assert kept_by(late).kept[1].all()
+    assert not run_passes(query("x > 5", "late"), {1: STATS}, passes=(late,)).kept[1].all()
+
+
+def _raises(known: Known) -> Outcome:
+    raise RecursionError("too deep")
+
+
+def _brings_back(known: Known) -> Outcome:
+    return Outcome({1: np.ones(3, np.bool_)})
+
+
+def _wrong_length(known: Known) -> Outcome:
+    return Outcome({1: np.zeros(1, np.bool_)})
+
+
+def _wrong_type(known: Known) -> Outcome:
+    return Outcome({1: np.zeros(3, np.int64)})
+
+
+def _unknown_scan(known: Known) -> Outcome:
+    return Outcome({7: np.zeros(3, np.bool_)})
+
+
+def _unknown_reason(known: Known) -> Outcome:
+    return Outcome(reasons=((7, Reason("x", "y")),))
+
+
+def _writes_in_place(known: Known) -> Outcome:
+    known.kept[1][:] = False
+    return Outcome()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [_raises, _brings_back, _wrong_length, _wrong_type, _unknown_scan, _unknown_reason, _writes_in_place],
+)
+def test_a_broken_pass_is_ignored_and_named(broken: object) -> None:
+    decision = kept_by(PASSES[0], Pass("broken", broken), Pass("after", filter_files))  # type: ignore[arg-type]
+    assert decision.kept[1].tolist() == [False, True, True]
+    assert [r.name for r in decision.records[1]] == ["filter", "broken", "after"]
+    failed = [r for r in decision.reasons[1] if r.code == "pass-failed"]
+    assert len(failed) == 1
+    assert "broken" in failed[0].text
+
+
+def test_a_pass_that_narrows_below_something_random_is_ignored() -> None:
+    plan = Project((), query("x > 5").plan, random=True)
+    narrows = Pass("narrows", lambda known: Outcome({1: np.zeros(3, np.bool_)}))
+    decision = run_passes(Query(1, "early", plan), {1: STATS}, passes=(narrows,))
+    assert decision.kept[1].all()
+    assert [r.code for r in decision.reasons[1]] == ["pass-failed"]
+
+
+def test_a_subquery_of_something_random_is_not_below_it() -> None:
+    x = references(COLUMNS)
+    inner = Filter(predicate("x > 5", x), SCAN)
+    plan = Filter(predicate("x > 5", x), Scan(9, "u", "parquet", "", ()), subqueries=(inner,), random=True)
+    assert run_passes(Query(1, "early", plan), {1: STATS}).kept[1].tolist() == [False, True, True]
+
+
+def test_later_passes_see_what_earlier_ones_kept() -> None:
+    def first_only(known: Known) -> Outcome:
+        return Outcome({1: np.array([True, False, False])})
+
+    decision = kept_by(Pass("first", first_only), PASSES[0])
+    assert decision.kept[1].tolist() == [False, False, False]
+
+
+def test_nothing_left_is_not_brought_back() -> None:
+    def nothing(known: Known) -> Outcome:
+        return Outcome({1: np.zeros(3, np.bool_)})
+
+    decision = kept_by(Pass("nothing", nothing), PASSES[0])
+    assert not decision.kept[1].any()
+    assert [r.code for r in decision.reasons[1]] == ["nothing-left"]
+
+
+def test_a_scan_without_statistics_gets_a_reason() -> None:
+    decision = run_passes(query("x > 5"), {})
+    assert [r.code for r in decision.reasons[1]] == ["no-statistics"]
+
+
+def test_entries_of_any_kind_can_be_filtered() -> None:
+    assert filter_entries(query("x > 5"), SCAN, STATS).tolist() == [False, True, True]
+
+
+def test_a_scan_used_twice_keeps_what_either_use_needs() -> None:
+    """Both uses are narrowed together, so only what both ask for may narrow."""
+    x = references(COLUMNS)
+    low, high, shared = (predicate(text, x) for text in ("x < 3", "x > 7", "x < 9"))
+    plan = Opaque("Union", (Filter(And(low, shared), SCAN), Filter(And(shared, high), SCAN)))
+    assert scan_predicate(Query(1, "early", plan), SCAN) == (shared,)
+
+
+def test_a_subquery_does_not_inherit_the_filter_around_it() -> None:
+    inner = Scan(2, "inner", "parquet", "", ())
+    outer = Filter(predicate("x > 5", references(COLUMNS)), SCAN, subqueries=(inner,))
+    assert scan_predicate(Query(1, "early", outer), inner) == ()
+
+
+def test_a_column_that_the_projection_does_not_output_is_unknown() -> None:
+    x, y = Column(1, "x", COLUMNS[0].type), Column(2, "y", BOOLEAN)
+    plan = Filter(predicate("x > 5", {"x": x}), Project((y,), SCAN))
+    (conjunct,) = scan_predicate(Query(1, "early", plan), SCAN)
+    assert "not an output" in repr(conjunct)
+
+
+def test_predicates_that_double_at_every_projection_are_dropped() -> None:
+    from secateur.query.expressions import Alias, Or
+
+    plan: Filter | Project | Scan = SCAN
+    flag: Expression = Column(1, "b", BOOLEAN)
+    for level in range(2, 40):
+        plan = Project((Alias(level, "b", Or(flag, Not(flag)), BOOLEAN),), plan)
+        flag = Column(level, "b", BOOLEAN)
+    assert scan_predicate(Query(1, "early", Filter(flag, plan)), SCAN) == ()
+
+
+def test_many_files_go_through_blocks() -> None:
+    count = 5 * BLOCK + 17
+    files = [entry(f"x: {i}..{i + 1}", COLUMNS) for i in range(count)]
+    decision = run_passes(query("x > 9000 AND x <= 9003 OR x = 3"), {1: file_stats(files, COLUMNS)})
+    assert np.flatnonzero(decision.kept[1]).tolist() == [2, 3, 9000, 9001, 9002, 9003]
