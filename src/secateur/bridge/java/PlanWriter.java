@@ -1,0 +1,206 @@
+package secateur;
+
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.ExpressionWithRandomSeed;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.Like;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Nondeterministic;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.Rand;
+import org.apache.spark.sql.catalyst.expressions.Randn;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Sample;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Writes a plan as compact JSON and collects its scans. The order of the scans (a node, then the subqueries in its expressions,
+ * then its children) is the order in which PlanEditor meets them again.
+ */
+final class PlanWriter {
+  final StringBuilder out = new StringBuilder(1024);
+  final List scans = new ArrayList();
+  private final boolean late;
+  private final QueryState state;
+  private final SQLConf conf;
+
+  PlanWriter(boolean late, QueryState state, SQLConf conf) {
+    this.late = late;
+    this.state = state;
+    this.conf = conf;
+  }
+
+  boolean undecided() {
+    for (int i = 0; i < scans.size(); i++) {
+      Scan scan = (Scan) scans.get(i);
+      if (!scan.decided && scan.declined.isEmpty()) return true;
+    }
+    return false;
+  }
+
+  boolean declined() {
+    for (int i = 0; i < scans.size(); i++) if (!((Scan) scans.get(i)).declined.isEmpty()) return true;
+    return false;
+  }
+
+  void plan(LogicalPlan node) throws Exception {
+    if (node.children().isEmpty()) {
+      Scan scan = Scan.of(node, late, state, conf);
+      if (scan != null) {
+        scan.write(out, scans.size());
+        scans.add(scan);
+        return;
+      }
+    }
+    out.append('{');
+    Json.field(out, "n", node.getClass().getSimpleName());
+    boolean modelled = node instanceof Filter || node instanceof Project;
+    List subqueries = new ArrayList();
+    List expressions = CollectionConverters.asJava(node.expressions());
+    boolean random = node instanceof Sample;
+    for (int i = 0; i < expressions.size(); i++) random = random || random((Expression) expressions.get(i));
+    if (random) out.append(",\"r\":1");
+    if (modelled) out.append(",\"x\":[");
+    for (int i = 0; i < expressions.size(); i++) {
+      if (!modelled) {
+        subqueries((Expression) expressions.get(i), subqueries);
+        continue;
+      }
+      if (i > 0) out.append(',');
+      expression((Expression) expressions.get(i), subqueries);
+    }
+    if (modelled) out.append(']');
+    if (!subqueries.isEmpty()) {
+      out.append(",\"q\":[");
+      for (int i = 0; i < subqueries.size(); i++) {
+        if (i > 0) out.append(',');
+        plan((LogicalPlan) subqueries.get(i));
+      }
+      out.append(']');
+    }
+    out.append(",\"c\":[");
+    for (int i = 0; i < node.children().size(); i++) {
+      if (i > 0) out.append(',');
+      plan((LogicalPlan) node.children().apply(i));
+    }
+    out.append("]}");
+  }
+
+  /** Whether the value for one row depends on which rows came before it: rand(42), monotonically_increasing_id() and their kind. */
+  private static boolean random(Expression e) {
+    if (e.deterministic()) return false;
+    // Without a seed in the query nobody can tell one run from another.
+    boolean anyway = e instanceof Rand && ((Rand) e).hideSeed() || e instanceof Randn && ((Randn) e).hideSeed();
+    if (e instanceof ExpressionWithRandomSeed && !anyway) return true;
+    if (e instanceof Nondeterministic && !anyway && !e.getClass().getSimpleName().startsWith("InputFile")) return true;
+    for (int i = 0; i < e.children().size(); i++) if (random((Expression) e.children().apply(i))) return true;
+    return false;
+  }
+
+  /** Every subquery below an expression, in the order of a walk from the top. */
+  private static void subqueries(Expression e, List found) {
+    if (e instanceof PlanExpression && ((PlanExpression) e).plan() instanceof LogicalPlan) found.add(((PlanExpression) e).plan());
+    for (int i = 0; i < e.children().size(); i++) subqueries((Expression) e.children().apply(i), found);
+  }
+
+  private void expression(Expression e, List subqueries) {
+    if (e instanceof AttributeReference) {
+      AttributeReference a = (AttributeReference) e;
+      out.append("{\"a\":").append(a.exprId().id()).append(',');
+      Json.field(out, "n", a.name());
+      type(e);
+    } else if (e instanceof Literal) {
+      out.append("{\"v\":");
+      Json.value(out, ((Literal) e).value());
+      type(e);
+    } else {
+      if (e instanceof PlanExpression && ((PlanExpression) e).plan() instanceof LogicalPlan) subqueries.add(((PlanExpression) e).plan());
+      call(e, subqueries);
+    }
+    out.append('}');
+  }
+
+  private void call(Expression e, List subqueries) {
+    out.append('{');
+    Json.field(out, "f", e.getClass().getSimpleName());
+    type(e);
+    if (e instanceof Alias) {
+      out.append(",\"i\":").append(((Alias) e).exprId().id()).append(',');
+      Json.field(out, "n", ((Alias) e).name());
+    } else if (e instanceof Like) {
+      Json.field(out.append(','), "e", String.valueOf(((Like) e).escapeChar()));
+    } else if (e instanceof InSet) {
+      out.append(",\"vs\":[");
+      scala.collection.Iterator it = ((InSet) e).hset().iterator();
+      for (boolean first = true; it.hasNext(); first = false) {
+        if (!first) out.append(',');
+        Json.value(out, it.next());
+      }
+      out.append(']');
+    }
+    List children = new ArrayList();
+    if (e instanceof And || e instanceof Or) chain(e, e.getClass(), children); // flat, or a long OR would nest a thousand deep
+    else children = CollectionConverters.asJava(e.children());
+    // Spark's own flag looks at the children too; what is wanted here is the node itself.
+    boolean below = true;
+    for (int i = 0; i < children.size(); i++) below = below && ((Expression) children.get(i)).deterministic();
+    if (below && !e.deterministic()) out.append(",\"d\":0");
+    out.append(",\"c\":[");
+    for (int i = 0; i < children.size(); i++) {
+      if (i > 0) out.append(',');
+      expression((Expression) children.get(i), subqueries);
+    }
+    out.append(']');
+  }
+
+  private static void chain(Expression e, Class kind, List parts) {
+    while (e.getClass() == kind) { // left-deep chains are the long ones: no recursion along them
+      parts.add(0, e.children().apply(1));
+      e = (Expression) e.children().apply(0);
+    }
+    parts.add(0, e);
+    for (int i = 0; i < parts.size(); i++) {
+      Expression part = (Expression) parts.get(i);
+      if (part.getClass() != kind) continue;
+      List inner = new ArrayList();
+      chain(part, kind, inner);
+      parts.remove(i);
+      parts.addAll(i, inner);
+      i += inner.size() - 1;
+    }
+  }
+
+  private void type(Expression e) {
+    Json.field(out.append(','), "t", e.dataType().catalogString());
+  }
+
+  /** The session's settings that travel with a query, and every option of secateur that is set. */
+  static void settings(StringBuilder out, SQLConf conf) {
+    out.append("\"conf\":{\"ansi\":").append(conf.ansiEnabled()).append(",\"case_sensitive\":").append(conf.caseSensitiveAnalysis());
+    Json.field(out.append(','), "time_zone", conf.sessionLocalTimeZone());
+    out.append("},\"options\":{");
+    Map options = new TreeMap(CollectionConverters.asJava(conf.getAllConfs()));
+    boolean first = true;
+    Iterator it = options.entrySet().iterator();
+    while (it.hasNext()) {
+      Map.Entry option = (Map.Entry) it.next();
+      if (!((String) option.getKey()).startsWith(Bridge.PREFIX)) continue;
+      if (!first) out.append(',');
+      first = false;
+      Json.field(out, (String) option.getKey(), (String) option.getValue());
+    }
+    out.append('}');
+  }
+}

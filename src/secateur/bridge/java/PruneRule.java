@@ -1,0 +1,83 @@
+package secateur;
+
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.command.SetCommand;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.internal.SQLConf;
+
+/** Both steps in the optimizer: write the plan, ask Python, apply the answer. Whatever goes wrong, the plan stays. */
+public final class PruneRule extends Rule {
+  private final Bridge bridge;
+  private final SparkSession session;
+  private final boolean late;
+
+  PruneRule(Bridge bridge, SparkSession session, boolean late) {
+    this.bridge = bridge;
+    this.session = session;
+    this.late = late;
+  }
+
+  public String ruleName() {
+    return late ? "secateur.Late" : "secateur.Early";
+  }
+
+  public TreeNode apply(TreeNode node) {
+    if (!bridge.isOn()) return node;
+    Call call = null;
+    try {
+      SQLConf conf = session.sessionState().conf();
+      if (!late && node instanceof SetCommand) {
+        String refusal = bridge.refusal((SetCommand) node, conf);
+        if (refusal != null) throw new Refused(refusal);
+        return node;
+      }
+      if (Bridge.option(conf, "enabled", "true").equalsIgnoreCase("false")) return node;
+      call = new Call(bridge, conf, late);
+      LogicalPlan edited = prune((LogicalPlan) node, call, conf);
+      call.close();
+      return edited;
+    } catch (Refused refused) {
+      throw refused;
+    } catch (Throwable problem) {
+      if (problem instanceof InterruptedException) Thread.currentThread().interrupt();
+      if (call != null) call.fail(problem);
+      return node;
+    }
+  }
+
+  private LogicalPlan prune(LogicalPlan plan, Call call, SQLConf conf) throws Exception {
+    PlanWriter writer = new PlanWriter(late, call.state, conf);
+    writer.plan(plan);
+    call.scans = writer.scans;
+    boolean ask = writer.undecided();
+    call.report = ask || writer.declined();
+    if (!ask) return plan;
+    for (int i = 0; i < writer.scans.size(); i++) {
+      Scan scan = (Scan) writer.scans.get(i);
+      if (scan.listing != null) call.state.add((LogicalRelation) scan.node);
+    }
+    Map answer = call.decide(writer);
+    List wanted = (List) answer.get("edits");
+    if (wanted.isEmpty()) return plan;
+    PlanEditor editor = new PlanEditor(writer.scans);
+    editor.read(wanted);
+    LogicalPlan edited = editor.apply(plan);
+    call.changed = editor.changed;
+    call.applied = true;
+    // After the early step Spark does this itself.
+    return late && editor.emptied ? PropagateEmptyRelation$.MODULE$.apply(edited) : edited;
+  }
+
+  /** A wrong option in a SET command: the only error that secateur raises in a query. */
+  static final class Refused extends IllegalArgumentException {
+    Refused(String text) {
+      super(text);
+    }
+  }
+}

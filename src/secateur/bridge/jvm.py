@@ -1,0 +1,128 @@
+"""The installer: compiles the Java half with the Janino that every Spark carries, and is the only caller of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from importlib import resources
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import DataFrame, SparkSession
+
+from secateur.errors import AttachError
+
+_IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
+_PACKAGE = "package secateur;\n"
+_CLASS = "secateur.Bridge"
+
+
+class Callback:
+    """What the JVM calls: a ``java.util.function.Function`` from request to answer."""
+
+    def __init__(self, answer: Callable[[str], str]) -> None:
+        self._answer = answer
+
+    def apply(self, request: str) -> str:
+        """Called by Py4J on a thread of its own."""
+        return self._answer(request)
+
+    class Java:
+        """Read by Py4J."""
+
+        implements = ("java.util.function.Function",)
+
+
+def java_sources() -> dict[str, str]:
+    """The Java files by name."""
+    folder = resources.files("secateur.bridge") / "java"
+    return {f.name: f.read_text("utf-8") for f in sorted(folder.iterdir(), key=lambda f: f.name)}
+
+
+def one_unit(sources: dict[str, str]) -> str:
+    """All sources as one compilation unit: classes compiled apart cannot see each other's package-private parts."""
+    imports = sorted({line for text in sources.values() for line in _IMPORT.findall(text)})
+    bodies = [_IMPORT.sub("", text.replace(_PACKAGE, "", 1)) for text in sources.values()]
+    return _PACKAGE + "".join(imports) + "\n".join(bodies)
+
+
+class JvmBridge:
+    """The Java half of one JVM, as Python sees it."""
+
+    _known: ClassVar[WeakKeyDictionary[Any, JvmBridge]] = WeakKeyDictionary()
+
+    def __init__(self, spark: SparkSession) -> None:
+        gateway = spark.sparkContext._gateway
+        jvm: Any = spark._jvm
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+        compiler.setTargetVersion(8)
+        compiler.cook(one_unit(java_sources()))
+        loaded = compiler.getClassLoader().loadClass(_CLASS)
+        constructor = loaded.getDeclaredConstructor(gateway.new_array(jvm.java.lang.Class, 0))  # type: ignore[union-attr]
+        self._bridge: Any = constructor.newInstance(gateway.new_array(jvm.java.lang.Object, 0))  # type: ignore[union-attr]
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> JvmBridge:
+        """The bridge of the session's JVM, compiled once: Py4J caches methods by class name."""
+        gateway = spark.sparkContext._gateway
+        if gateway not in cls._known:
+            cls._known[gateway] = cls(spark)
+        return cls._known[gateway]
+
+    def switch_on(self, spark: SparkSession, callback: Callback) -> None:
+        """Installs the rules in the session's extensions and lets them ask ``callback``."""
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
+        self._bridge.install(spark._jsparkSession)
+        self._bridge.switchOn(callback)
+
+    def switch_off(self, spark: SparkSession) -> None:
+        """Leaves the rules in place, inert; the session's own late rule is taken out."""
+        self._bridge.switchOff()
+        self._bridge.uninstall(spark._jsparkSession)
+
+    def pause(self) -> None:
+        """Makes the rules inert until ``resume``; may be nested."""
+        self._bridge.pause()
+
+    def resume(self) -> None:
+        """Takes one ``pause`` back."""
+        self._bridge.resume()
+
+    def drain(self) -> list[dict[str, Any]]:
+        """What the rules recorded since the last call."""
+        records: list[dict[str, Any]] = json.loads(self._bridge.drain())
+        return records
+
+    def explain(self, spark: SparkSession, query: DataFrame | str) -> int:
+        """Optimizes the query, runs nothing, and returns the number of its records."""
+        number: int = self._bridge.explain(spark._jsparkSession, logical_plan(spark, query))
+        return number
+
+    def listings(self, spark: SparkSession, frame: DataFrame) -> list[dict[str, Any]]:
+        """The scans of a data frame with their files."""
+        plan = frame._jdf.queryExecution().analyzed()
+        found: list[dict[str, Any]] = json.loads(self._bridge.listings(spark._jsparkSession, plan))
+        return found
+
+
+def logical_plan(spark: SparkSession, query: DataFrame | str) -> Any:
+    """The query's logical plan; SQL text is parsed only, so that a command in it does not run."""
+    if isinstance(query, str):
+        return spark._jsparkSession.sessionState().sqlParser().parsePlan(query)
+    return query._jdf.queryExecution().logical()
+
+
+def require_classic(spark: object) -> SparkSession:
+    """The session, if it has a JVM in this process; otherwise an error that says where to attach instead."""
+    if isinstance(spark, SparkSession) and hasattr(spark, "_jsparkSession"):
+        return spark
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise AttachError(
+            "this is a Spark Connect session, its JVM is in another process: call secateur.attach in the process that "
+            "runs the Connect server, and every client of it is pruned"
+        )
+    raise AttachError(f"attach needs a SparkSession, not {type(spark).__name__}: call secateur.attach(spark)")

@@ -1,0 +1,195 @@
+"""The wire between the JVM and Python: requests decoded into values, decisions encoded into edits.
+
+Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; the forms are:
+
+* plan node ``{"n": class, "x": [expressions], "q": [subquery plans], "c": [children]}``, with ``"r": 1`` if it is
+  random; a scan has its own fields;
+* expression ``{"a": id, "n": name, "t": type}`` (column), ``{"v": value, "t": type}`` (literal) or
+  ``{"f": class, "t": type, "c": [children]}`` with ``"d": 0`` if the function is not deterministic;
+* edit ``{"scan": id, "fp": fingerprint, "skip": base64 of one bit per file, "skipped": count}``.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from secateur.errors import WireError
+from secateur.query.expressions import (
+    Alias,
+    And,
+    Call,
+    Column,
+    Compare,
+    Expression,
+    In,
+    IsNotNull,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    StartsWith,
+    Value,
+)
+from secateur.query.plan import Filter, Plan, Project, Query, Scan, Settings
+from secateur.query.plan import Opaque as OpaquePlan
+from secateur.query.types import DataType, parse_type
+from secateur.stats.filestats import Mask, ScanColumn
+
+Wire = dict[str, Any]
+
+_COMPARISONS = {
+    "EqualTo": "=",
+    "EqualNullSafe": "<=>",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+}
+_KINDS = ("data", "partition", "hidden")
+
+
+def decode_query(request: Wire) -> Query:
+    """The query of a ``decide`` request."""
+    try:
+        conf = request["conf"]
+        settings = Settings(conf["time_zone"], conf["ansi"], conf["case_sensitive"])
+        return Query(request["query"], request["stage"], decode_plan(request["plan"], settings), settings)
+    except (KeyError, TypeError, ValueError, IndexError, ArithmeticError) as problem:
+        raise WireError(f"the plan could not be decoded: {type(problem).__name__}: {problem}") from problem
+
+
+def decode_plan(node: Wire, settings: Settings) -> Plan:
+    """A plan node with everything below it."""
+    if node["n"] == "Scan":
+        return decode_scan(node, settings)
+    children = [decode_plan(child, settings) for child in node["c"]]
+    subqueries = tuple(decode_plan(plan, settings) for plan in node.get("q", ()))
+    random = node.get("r") == 1
+    if node["n"] == "Filter":
+        return Filter(decode_expression(node["x"][0]), children[0], subqueries, random)
+    if node["n"] == "Project":
+        outputs = tuple(decode_expression(e) for e in node["x"])
+        return Project(outputs, children[0], not any(map(_varies, node["x"])), subqueries, random)
+    return OpaquePlan(node["n"], (*children, *subqueries), random)
+
+
+def decode_scan(node: Wire, settings: Settings) -> Scan:
+    """A table's scan with its columns."""
+    columns = tuple(
+        ScanColumn(id_, name, parse_type(type_), kind, settings.case_sensitive, bool(default))
+        for id_, name, type_, kind, default in node["cols"]
+    )
+    if any(c.kind not in _KINDS for c in columns):
+        raise WireError(f"a column of {node['table']} is of a kind that is none of {', '.join(_KINDS)}")
+    return Scan(
+        id=node["id"],
+        table=node["table"],
+        format=node["format"],
+        listing=node.get("fp", ""),
+        columns=columns,
+        files=node.get("files", 0),
+        bytes=node.get("bytes", 0),
+        declined=node.get("declined", ""),
+        decided=node.get("decided", False),
+    )
+
+
+def _varies(e: Wire) -> bool:
+    return e.get("d") == 0 or any(map(_varies, e.get("c", ())))
+
+
+def decode_expression(e: Wire) -> Expression:
+    """An expression; whatever is not modelled becomes a Call (deterministic) or Opaque (anything else)."""
+    type_ = parse_type(e["t"])
+    if "a" in e:
+        return Column(e["a"], e["n"], type_)
+    if "v" in e:
+        return _literal(e["v"], type_)
+    function: str = e["f"]
+    args = tuple(decode_expression(child) for child in e["c"])
+    if e.get("d") == 0:
+        return Opaque(function, f"{function} is not deterministic", type_, args)
+    if function in _COMPARISONS:
+        return Compare(_COMPARISONS[function], args[0], args[1])
+    match function, args:
+        case "And" | "Or", _:
+            return _balanced(And if function == "And" else Or, args)
+        case "Not", (child,):
+            return Not(child)
+        case "IsNull", (child,):
+            return IsNull(child)
+        case "IsNotNull", (child,):
+            return IsNotNull(child)
+        case "In", (child, *values) if all(isinstance(v, Literal) for v in values):
+            return In(child, tuple(v.value for v in values if isinstance(v, Literal)))
+        case "InSet", (child,):
+            members = [_literal(v, child.type) for v in e["vs"]]
+            if all(isinstance(m, Literal) for m in members):
+                return In(child, tuple(m.value for m in members if isinstance(m, Literal)))
+        case "StartsWith", (child, Literal(value=bytes(prefix))):
+            return StartsWith(child, prefix)
+        case "Like", (child, Literal(value=bytes(pattern))):
+            return Like(child, pattern.decode("utf-8", "surrogateescape"), e["e"])
+        case "Alias", (child,):
+            return Alias(e["i"], e["n"], child, type_)
+        case _:
+            pass
+    if function.endswith(("Subquery", "Exists", "ListQuery", "Udf", "UDF")):
+        return Opaque(function, f"the value of {function} is not known before the query runs", type_, args)
+    return Call(function, args, type_)
+
+
+def _balanced(kind: Callable[[Expression, Expression], Expression], parts: Sequence[Expression]) -> Expression:
+    """A chain of ANDs or ORs as a shallow tree: Spark's own can nest a thousand deep."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return kind(_balanced(kind, parts[:middle]), _balanced(kind, parts[middle:]))
+
+
+def _literal(wire: object, type_: DataType) -> Expression:
+    try:
+        return Literal(decode_value(wire, type_), type_)
+    except WireError as problem:
+        return Opaque("literal", str(problem), type_)
+
+
+def decode_value(wire: object, type_: DataType) -> Value:
+    """A value in its type's domain.
+
+    >>> decode_value("1.50", parse_type("decimal(3,2)")), decode_value("é", parse_type("string"))
+    (Decimal('1.50'), b'\\xc3\\xa9')
+    """
+    if wire is None:
+        return None
+    match wire, type_.name:
+        case int(), _ if type_.name not in ("float", "double", "decimal", "string") and type_.domain is not None:
+            return int(wire)
+        case int() | float() | "NaN" | "Infinity" | "-Infinity", "float" | "double":
+            return float(wire)
+        case str(), "decimal":
+            return Decimal(wire)
+        case str(), "string":
+            return wire.encode()
+        case {"hex": str(digits)}, "string":
+            return bytes.fromhex(digits)
+    raise WireError(f"secateur does not reason about values of type {type_}")
+
+
+def encode_skip(scan: Scan, keep: Mask) -> Wire:
+    """The edit that drops every file of the scan that is not kept."""
+    skip = ~keep
+    bits = np.packbits(skip, bitorder="little").tobytes()
+    return {
+        "scan": scan.id,
+        "fp": scan.listing,
+        "skip": base64.b64encode(bits).decode("ascii"),
+        "skipped": int(np.count_nonzero(skip)),
+    }

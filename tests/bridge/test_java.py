@@ -1,0 +1,35 @@
+"""The Java half compiles with javac, stays within what Janino takes, and copies case classes of any version."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from secateur.bridge.jvm import java_sources, one_unit
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="there is a Java runtime but no compiler on this machine")
+def test_javac_compiles_the_sources_that_janino_compiles(tmp_path: Path) -> None:
+    for name, text in java_sources().items():
+        (tmp_path / name).write_text(text)
+    jars = Path(pyspark.__file__).parent / "jars" / "*"
+    command = ["javac", "-nowarn", "-Xlint:none", "-cp", str(jars), "-d", str(tmp_path / "out")]
+    done = subprocess.run([*command, *map(str, tmp_path.glob("*.java"))], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_unit_has_one_package_and_each_import_once() -> None:
+    unit = one_unit(java_sources())
+    assert unit.count("package secateur;") == 1
+    imports = [line for line in unit.splitlines() if line.startswith("import ")]
+    assert len(imports) == len(set(imports)) > 10
+
+
+def test_nothing_in_java_uses_what_janino_lacks() -> None:
+    for name, text in java_sources().items():
+        assert "->" not in text.split("/**")[0], f"{name} seems to use a lambda"
+        assert "<>" not in text, f"{name} uses the diamond"

@@ -1,0 +1,139 @@
+"""Requests decode into values; what is not modelled becomes opaque with a reason, and nonsense becomes a WireError."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+import secateur
+from secateur import decide
+from secateur.bridge.wire import decode_expression, decode_query, decode_value, encode_skip
+from secateur.errors import WireError
+from secateur.query.expressions import And, Call, Column, In, Literal, Opaque, conjuncts
+from secateur.query.plan import Scan
+from secateur.query.types import parse_type
+
+BIGINT = parse_type("bigint")
+A: dict[str, Any] = {"a": 1, "n": "a", "t": "bigint"}
+
+
+def five(value: int = 5) -> dict[str, Any]:
+    return {"v": value, "t": "bigint"}
+
+
+def call(function: str, *children: Any, **more: Any) -> dict[str, Any]:
+    return {"f": function, "t": "boolean", "c": list(children), **more}
+
+
+DECODED = [
+    (call("LessThan", A, five()), "(a#1 < 5)"),
+    (call("EqualNullSafe", five(), A), "(5 <=> a#1)"),
+    (call("Not", call("EqualTo", A, five())), "NOT (a#1 = 5)"),
+    (call("In", A, five(1), five(2)), "a#1 IN (1, 2)"),
+    (call("InSet", A, vs=[1, None, 3]), "a#1 IN (1, NULL, 3)"),
+    (call("IsNotNull", A), "a#1 IS NOT NULL"),
+    (call("StartsWith", {"a": 2, "n": "s", "t": "string"}, {"v": "ab", "t": "string"}), "startswith(s#2, 'ab')"),
+    (call("Like", {"a": 2, "n": "s", "t": "string"}, {"v": "a_c%", "t": "string"}, e="\\"), "s#2 LIKE 'a_c%'"),
+    (call("Rand", d=0), "?Rand()"),
+    (
+        call("Or", call("IsNull", A), call("IsNull", A), call("IsNull", A)),
+        "(a#1 IS NULL OR (a#1 IS NULL OR a#1 IS NULL))",
+    ),
+    ({"f": "Abs", "t": "bigint", "c": [A]}, "abs(a#1)"),
+    ({"f": "ScalarSubquery", "t": "bigint", "c": []}, "?ScalarSubquery()"),
+    (call("GreaterThan", A, {"v": {"other": "CalendarInterval"}, "t": "interval"}), "(a#1 > ?literal())"),
+]
+
+
+@pytest.mark.parametrize(("wire", "text"), DECODED)
+def test_an_expression_decodes(wire: dict[str, Any], text: str) -> None:
+    assert str(decode_expression(wire)) == text
+
+
+@pytest.mark.parametrize(
+    ("wire", "type_", "value"),
+    [
+        (True, "boolean", 1),
+        (-7, "date", -7),
+        (5, "double", 5.0),
+        ("-Infinity", "double", float("-inf")),
+        ("1.50", "decimal(3,2)", "1.50"),
+        ("é", "string", "é".encode()),
+        ({"hex": "ff00"}, "string", b"\xff\x00"),
+        (None, "interval", None),
+    ],
+)
+def test_a_value_arrives_in_its_domain(wire: object, type_: str, value: object) -> None:
+    decoded = decode_value(wire, parse_type(type_))
+    assert (str(decoded) if type_.startswith("decimal") else decoded) == value
+
+
+def test_a_value_of_another_type_is_refused() -> None:
+    with pytest.raises(WireError, match="array<int>"):
+        decode_value(5, parse_type("array<int>"))
+
+
+def test_a_chain_of_a_thousand_conjuncts_is_shallow() -> None:
+    parts = [call("GreaterThan", A, five(i)) for i in range(5000)]
+    decoded = decode_expression(call("And", *parts))
+    assert isinstance(decoded, And)
+    assert [str(c) for c in conjuncts(decoded)] == [f"(a#1 > {i})" for i in range(5000)]
+
+
+def test_a_call_with_other_children_than_expected_stays_a_call() -> None:
+    assert isinstance(decode_expression(call("In", A, A)), Call)
+    assert isinstance(decode_expression(call("IsNull", A, A)), Call)
+
+
+@pytest.mark.parametrize(
+    "broken", [{}, {"conf": {}}, {"conf": {"time_zone": "UTC", "ansi": True, "case_sensitive": False}}]
+)
+def test_nonsense_is_a_wire_error(broken: dict[str, Any]) -> None:
+    with pytest.raises(WireError, match="could not be decoded"):
+        decode_query(broken)
+
+
+@given(st.lists(st.booleans(), max_size=70))
+def test_the_skipped_files_survive_the_encoding(keep: list[bool]) -> None:
+    edit = encode_skip(Scan(3, "t", "parquet", "fp", ()), np.array(keep, dtype=np.bool_))
+    bits = np.unpackbits(np.frombuffer(base64.b64decode(edit["skip"]), np.uint8), bitorder="little")
+    assert [not k for k in keep] == [bool(b) for b in bits[: len(keep)]]
+    assert not bits[len(keep) :].any()
+    assert (edit["scan"], edit["fp"], edit["skipped"]) == (3, "fp", keep.count(False))
+
+
+def test_values_are_what_they_say() -> None:
+    decoded = decode_expression(call("In", A, five(1), five(2)))
+    assert decoded == In(Column(1, "a", BIGINT), (1, 2))
+    assert decode_expression({"v": None, "t": "bigint"}) == Literal(None, BIGINT)
+    assert isinstance(decode_expression(call("Rand", d=0)), Opaque)
+
+
+def test_a_plan_of_spark_prints_as_flat_text(
+    spark: SparkSession, pruner: secateur.Pruner, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.createDataFrame([("Marked-A", 1600)], "name string, altit int").coalesce(1).write.parquet(str(tmp_path / "t"))
+    spark.read.parquet(str(tmp_path / "t")).createOrReplaceTempView("seen")
+    texts: list[str] = []
+    real = decode_query
+
+    def remember(request: dict[str, Any]) -> Any:
+        query = real(request)
+        texts.append(str(query))
+        return query
+
+    monkeypatch.setattr(decide, "decode_query", remember)
+    pruner.explain("SELECT name FROM seen WHERE altit > 1500")
+    numbered = re.sub(r"#\d+", "", texts[0].replace(str(tmp_path), ""))
+    assert numbered == (
+        "0 Scan file:/t parquet files=1 [name string, altit int]\n"
+        "1 Filter (altit IS NOT NULL AND (altit > 1500)) <- 0\n"
+        "2 Project name <- 1"
+    )
