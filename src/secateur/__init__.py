@@ -1,1 +1,30 @@
-"""Makes Spark read only the files that a query needs."""
+"""Makes Spark read only the files that a query needs, with the same answer.
+
+import secateur
+
+pruner = secateur.attach(spark)      # every query from here on is pruned
+spark.sql("SELECT ...").show()
+print(pruner.last)                   # what was skipped, and why the rest was not
+"""
+
+from secateur.errors import AttachError, OptionError, SecateurError
+from secateur.pruner import Pruner, attach, collect
+from secateur.report.summary import PassRecord, PlanningTime, Reason, ScanSummary, Summary
+from secateur.stats.collect import CollectReport
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AttachError",
+    "CollectReport",
+    "OptionError",
+    "PassRecord",
+    "PlanningTime",
+    "Pruner",
+    "Reason",
+    "ScanSummary",
+    "SecateurError",
+    "Summary",
+    "attach",
+    "collect",
+]

@@ -1,8 +1,12 @@
-"""The summary of a query: one frozen model; renderers live beside it."""
+"""The summary of a query: one frozen model; ``text.py`` and ``html.py`` render it, ``to_dict`` is its JSON form.
+
+The JSON form is a promise: names change only with a CHANGELOG entry, and the old ones keep working.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,3 +15,86 @@ class Reason:
 
     code: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassRecord:
+    """What one technique did to one scan, and how long it took."""
+
+    name: str
+    files_before: int
+    files_after: int
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScanSummary:
+    """One use of a table in the query; None means that nobody knows."""
+
+    table: str
+    format: str
+    files_total: int | None = None
+    files_kept: int | None = None
+    bytes_total: int | None = None
+    bytes_kept: int | None = None
+    rows_total: int | None = None
+    rows_kept: int | None = None
+    row_groups_total: int | None = None
+    row_groups_kept: int | None = None
+    passes: tuple[PassRecord, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningTime:
+    """Milliseconds that secateur added to planning: in the JVM, on the wire, in Python."""
+
+    total: float = 0.0
+    jvm: float = 0.0
+    wire: float = 0.0
+    python: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What secateur did for one query. ``print`` it, or take ``to_dict`` for programs.
+
+    >>> scan = ScanSummary("lake.trails", "parquet", files_total=120, files_kept=3)
+    >>> Summary(7, (scan,)).to_dict()["scans"][0]["files_kept"]
+    3
+    """
+
+    query: int
+    scans: tuple[ScanSummary, ...] = ()
+    planning: PlanningTime = field(default_factory=PlanningTime)
+    reasons: tuple[Reason, ...] = ()
+    """What concerns the query as a whole, e.g. that deciding failed."""
+
+    @property
+    def files_total(self) -> int:
+        """Files of all scans whose files are known."""
+        return sum(s.files_total or 0 for s in self.scans)
+
+    @property
+    def files_kept(self) -> int:
+        """Files that are left to read."""
+        return sum(s.files_kept or 0 for s in self.scans)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form: plain dicts, lists, strings, numbers and None."""
+        plain = asdict(self)
+        plain["planning_ms"] = plain.pop("planning")
+        for scan in plain["scans"]:
+            scan["passes"] = list(scan["passes"])
+            scan["reasons"] = list(scan["reasons"])
+        return {**plain, "scans": list(plain["scans"]), "reasons": list(plain["reasons"])}
+
+    def __str__(self) -> str:
+        from secateur.report.text import render_text
+
+        return render_text(self)
+
+    def _repr_html_(self) -> str:
+        from secateur.report.html import render_html
+
+        return render_html(self)

@@ -1,0 +1,40 @@
+# Two commands to start with: `make demo` and `make test`. Each makes the virtual environment it needs.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: help demo test lint bench fuzz clean java
+
+help:
+	@echo "make demo   the analyst's queries on a generated lake, with and without secateur"
+	@echo "make test   lint, types and all tests"
+	@echo "make bench  the measurements of bench/, as ratios against plain Spark"
+	@echo "make clean  removes the virtual environment and what was generated"
+
+demo: java $(READY)
+	$(BIN)/python -m demo
+
+test: java lint
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: java $(READY)
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# Spark needs Java 17 or later; a sentence with the remedy is better than Spark's stack trace.
+java:
+	@$(PYTHON) tools/check_machine.py
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $@

@@ -1,0 +1,1 @@
+"""The analyst's example of the pruning paper, on a generated lake: `make demo`."""
