@@ -160,6 +160,20 @@ def test_a_query_that_was_not_pruned_says_why(
     assert len(str(summary).splitlines()) < 25
 
 
+def test_a_scan_that_goes_with_an_empty_one_is_not_counted(
+    spark: SparkSession, pruner: secateur.Pruner, table: str
+) -> None:
+    frame = spark.sql("SELECT * FROM t x JOIN t y ON x.s = y.s WHERE x.a > 5000")
+    assert frame.collect() == []
+    assert files_read(frame) == 0
+    assert pruner.last is not None
+    assert pruner.last.files_kept == 0
+    assert {r.code for s in pruner.last.scans for r in s.reasons} == {"not-needed"}
+    union = spark.sql("SELECT a FROM t WHERE a > 5000 UNION ALL SELECT a FROM t WHERE a = 5")
+    assert union.count() == 1
+    assert [s.files_kept for s in pruner.last.scans] == [0, 1]
+
+
 def test_other_formats_and_sources_say_that_they_are_left_alone(
     spark: SparkSession, pruner: secateur.Pruner, lake: Path
 ) -> None:
@@ -191,7 +205,7 @@ def test_history_is_bounded(spark: SparkSession, pruner: secateur.Pruner, table:
     for a in range(5):
         spark.sql(f"SELECT * FROM t WHERE a = {a}").collect()
     assert len(pruner.history) == 3
-    assert pruner.history[-1] is pruner.last
+    assert pruner.history[-1] == pruner.last
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from secateur.errors import OptionError
+from secateur.passes import PASSES
 
 PREFIX = "spark.secateur."
-PASS_NAMES = ("filter",)
+PASS_NAMES = tuple(technique.name for technique in PASSES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,10 +98,13 @@ def _survivors(predicate: Predicate, stats: FileStats, columns: Columns, alive: 
 
 
 def _why_not(scan: Scan, predicate: Predicate, stats: FileStats, columns: Columns) -> Iterator[Reason]:
-    asked = [c for c in predicate if not isinstance(c, IsNotNull)] or predicate  # Spark adds IS NOT NULL by itself
+    # Spark adds IS NOT NULL by itself, for a join or a comparison.
+    asked = tuple(c for c in predicate if not isinstance(c, IsNotNull)) or predicate
     found = dict.fromkeys(reason for conjunct in asked for reason in obstacles(conjunct, stats, columns))
     yield from found
-    if not found:
+    if not found and all(isinstance(c, IsNotNull) for c in predicate):
+        yield _no_filter(scan)
+    elif not found:
         names = ", ".join(
             dict.fromkeys(part.name for conjunct in predicate for part in walk(conjunct) if isinstance(part, Column))
         )

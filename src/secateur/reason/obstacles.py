@@ -109,7 +109,7 @@ def _column(
         yield Reason(
             "nan-unknown",
             f"{column.name} may hold NaN, which is above every number, and its NaNs were not counted; "
-            f"add an upper limit, such as {column.name} < infinity, or collect NaN counts.",
+            f"add an upper limit, such as {column.name} < 1e300.",
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from secateur.report.summary import PlanningTime, Reason, ScanSummary, Summary
@@ -32,8 +32,8 @@ class History:
         self.limit = limit
         self._lock = threading.Lock()
         self._drafts: OrderedDict[int, Draft] = OrderedDict()
-        self._summaries: OrderedDict[int, Summary] = OrderedDict()
-        self._explained: OrderedDict[int, Summary] = OrderedDict()
+        self._stories: OrderedDict[int, _Story] = OrderedDict()
+        self._explained: OrderedDict[int, _Story] = OrderedDict()
 
     def note(self, call: int, draft: Draft) -> None:
         """Keeps what was decided until the JVM tells what became of it."""
@@ -46,47 +46,69 @@ class History:
         """Takes in the JVM's records, in order."""
         with self._lock:
             for record in records:
-                kept = self._explained if record.get("explained") else self._summaries
+                kept = self._explained if record.get("explained") else self._stories
                 query = record["query"]
-                before = kept.pop(query, None) or Summary(query)
-                kept[query] = _extended(before, record, self._drafts.pop(record["call"], None))
-            for summaries in (self._summaries, self._explained):
-                while len(summaries) > self.limit:
-                    summaries.popitem(last=False)
+                story = kept.pop(query, None) or _Story()
+                kept[query] = _extended(story, record, self._drafts.pop(record["call"], None))
+            for stories in (self._stories, self._explained):
+                while len(stories) > self.limit:
+                    stories.popitem(last=False)
 
     def add(self, summary: Summary) -> None:
         """Adds a summary that no record stands for."""
         with self._lock:
-            self._summaries[summary.query] = summary
+            self._stories[summary.query] = _Story({}, summary.planning, summary.reasons)
 
     @property
     def summaries(self) -> tuple[Summary, ...]:
         """Oldest first."""
         with self._lock:
-            return tuple(self._summaries.values())
+            return tuple(story.told(query) for query, story in self._stories.items())
 
     def explained(self, query: int) -> Summary:
         """The summary of a query that was explained, once."""
         with self._lock:
-            return self._explained.pop(query, None) or Summary(query)
+            return (self._explained.pop(query, None) or _Story()).told(query)
 
 
-def _extended(before: Summary, record: Mapping[str, Any], draft: Draft | None) -> Summary:
+@dataclass(frozen=True, slots=True)
+class _Story:
+    """A summary while it grows; a scan is named by its table and the attribute id that Spark gave this use of it."""
+
+    scans: Mapping[tuple[str, int], ScanSummary] = field(default_factory=dict)
+    planning: PlanningTime = field(default_factory=PlanningTime)
+    reasons: tuple[Reason, ...] = ()
+
+    def told(self, query: int) -> Summary:
+        return Summary(query, tuple(self.scans.values()), self.planning, self.reasons)
+
+
+def _extended(story: _Story, record: Mapping[str, Any], draft: Draft | None) -> _Story:
     code = record.get("code", "")
-    reasons = before.reasons
+    reasons = story.reasons
     if code and (failure := Reason(code, record["text"])) not in reasons:
         reasons = (*reasons, failure)
     drafted = draft.scans if draft and not code else {}
     changed = dict(enumerate(record.get("changed", ())))
-    scans = before.scans
+    scans = dict(story.scans)
     for wire in record["scans"]:
         scan = drafted.get(wire["id"]) or unpruned(wire, code, record.get("text", ""))
         if changed.get(wire["id"]):
             scan = _with_changed(scan, changed[wire["id"]])
-        # A scan that is left alone is met again by the late step: mentioned once.
-        if not wire.get("declined") or scan not in scans:
-            scans = (*scans, scan)
-    return Summary(before.query, scans, _longer(before.planning, record, draft), reasons)
+        scans[wire["table"], wire["use"]] = scan
+    if "left" in record:
+        scans = {key: scan if key[1] in record["left"] else _removed(scan) for key, scan in scans.items()}
+    return _Story(scans, _longer(story.planning, record, draft), reasons)
+
+
+def _removed(scan: ScanSummary) -> ScanSummary:
+    """A scan that is not in the final plan; one that was emptied is gone as well, but tells of its passes already."""
+    if not scan.files_kept:
+        return scan
+    text = f"{scan.table} is not read at all: another part of the query is empty, so Spark removed this one"
+    return replace(
+        scan, files_kept=0, bytes_kept=0, rows_kept=0, row_groups_kept=0, reasons=(Reason("not-needed", text),)
+    )
 
 
 def unpruned(wire: Mapping[str, Any], code: str, text: str) -> ScanSummary:

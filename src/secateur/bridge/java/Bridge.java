@@ -35,6 +35,7 @@ import scala.runtime.AbstractFunction1;
 public final class Bridge {
   static final String PREFIX = "spark.secateur.";
   private static final int RECORDS = 1000;
+  private static final long BUDGET_MS = 1000;
   private static final int CALLERS = 16;
   private static final int TIMEOUTS = 3;
   private static final long PAUSE_NANOS = 30L * 1000000000L;
@@ -143,10 +144,12 @@ public final class Bridge {
 
   static long budget(SQLConf conf) {
     try {
-      return Long.parseLong(option(conf, "budget.ms", "1000"));
+      long millis = Long.parseLong(option(conf, "budget.ms", "" + BUDGET_MS));
+      if (millis > 0) return millis;
     } catch (NumberFormatException wrong) {
-      return 1000; // Python refuses the value with a better sentence
+      // as for a negative one: Python refuses it, with a better sentence than could be made here
     }
+    return BUDGET_MS;
   }
 
   /** Asks Python from a thread of ours, so that one that never answers costs the query its budget and no more. */

@@ -21,6 +21,7 @@ final class Call {
   private final long budgetMillis;
   private long asking = 0;
   List scans = null;
+  List left = null; // the scans of the final plan, where some may have gone
   boolean report = false; // there is something that a summary should mention
   boolean applied = false;
   int[] changed = new int[0];
@@ -69,7 +70,7 @@ final class Call {
   }
 
   void close() {
-    if (report) bridge.record(record("", ""));
+    if (report || left != null) bridge.record(record("", ""));
   }
 
   void fail(Throwable problem) {
@@ -110,7 +111,13 @@ final class Call {
       first = false;
       scan.write(out, i);
     }
-    return out.append("]}").toString();
+    out.append(']');
+    if (left != null) {
+      out.append(",\"left\":[");
+      for (int i = 0; i < left.size(); i++) out.append(i > 0 ? "," : "").append(((Scan) left.get(i)).use());
+      out.append(']');
+    }
+    return out.append('}').toString();
   }
 
   /** Python answered, but only with what went wrong there. */

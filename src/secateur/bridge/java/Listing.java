@@ -2,7 +2,11 @@ package secateur;
 
 import com.google.common.cache.Cache;
 import com.google.common.cache.CacheBuilder;
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -126,8 +130,12 @@ final class Listing {
     for (int i = skip.nextSetBit(0); i >= 0; i = skip.nextSetBit(i + 1)) {
       java.net.URI uri = files[i].getPath().toUri();
       if (uri.getScheme() != null && !uri.getScheme().equals("file")) continue;
-      java.io.File file = new java.io.File(uri.getPath());
-      if (file.length() == files[i].getLen() && file.lastModified() == files[i].getModificationTime()) continue;
+      try {
+        BasicFileAttributes now = Files.readAttributes(Paths.get(uri.getPath()), BasicFileAttributes.class);
+        if (now.size() == files[i].getLen() && now.lastModifiedTime().toMillis() == files[i].getModificationTime()) continue;
+      } catch (IOException gone) {
+        // Spark fails on a file that is gone, so it must see it
+      }
       skip.clear(i);
       changed++;
     }

@@ -4,11 +4,11 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.command.SetCommand;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
 
 /** Both steps in the optimizer: write the plan, ask Python, apply the answer. Whatever goes wrong, the plan stays. */
@@ -40,6 +40,11 @@ public final class PruneRule extends Rule {
       if (Bridge.option(conf, "enabled", "true").equalsIgnoreCase("false")) return node;
       call = new Call(bridge, conf, late);
       LogicalPlan edited = prune((LogicalPlan) node, call, conf);
+      if (late && call.state.emptied && !(edited instanceof Subquery)) {
+        PlanWriter left = new PlanWriter(true, call.state, conf);
+        left.plan(edited);
+        call.left = left.scans;
+      }
       call.close();
       return edited;
     } catch (Refused refused) {
@@ -60,7 +65,7 @@ public final class PruneRule extends Rule {
     if (!ask) return plan;
     for (int i = 0; i < writer.scans.size(); i++) {
       Scan scan = (Scan) writer.scans.get(i);
-      if (scan.listing != null) call.state.add((LogicalRelation) scan.node);
+      if (scan.listing != null) call.state.add(scan.use());
     }
     Map answer = call.decide(writer);
     List wanted = (List) answer.get("edits");
@@ -70,6 +75,7 @@ public final class PruneRule extends Rule {
     LogicalPlan edited = editor.apply(plan);
     call.changed = editor.changed;
     call.applied = true;
+    call.state.emptied = call.state.emptied || editor.emptied;
     // After the early step Spark does this itself.
     return late && editor.emptied ? PropagateEmptyRelation$.MODULE$.apply(edited) : edited;
   }

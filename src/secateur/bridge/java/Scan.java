@@ -55,7 +55,7 @@ final class Scan {
     scan.table = name(relation, index);
     scan.format = files.fileFormat() instanceof DataSourceRegister
         ? ((DataSourceRegister) files.fileFormat()).shortName() : files.fileFormat().getClass().getSimpleName();
-    scan.decided = index instanceof PrunedFileIndex || state.has(relation);
+    scan.decided = index instanceof PrunedFileIndex || state.has(scan.use());
     if (scan.decided) return scan;
     String kind = index.getClass().getName();
     if (relation.isStreaming()) {
@@ -107,8 +107,13 @@ final class Scan {
     return index.rootPaths().size() == 1 ? first : first + " and " + (index.rootPaths().size() - 1) + " more";
   }
 
+  /** Spark gives every use of a table attribute ids of its own, so the first one names the use. */
+  long use() {
+    return node.output().isEmpty() ? -1 : ((Attribute) node.output().apply(0)).exprId().id();
+  }
+
   void write(StringBuilder out, int id) {
-    out.append("{\"n\":\"Scan\",\"id\":").append(id).append(',');
+    out.append("{\"n\":\"Scan\",\"id\":").append(id).append(",\"use\":").append(use()).append(',');
     Json.field(out, "table", table);
     Json.field(out.append(','), "format", format);
     if (decided) out.append(",\"decided\":true");

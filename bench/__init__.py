@@ -1,0 +1,1 @@
+"""Measurements, as ratios against plain Spark in the same run: `make bench`."""

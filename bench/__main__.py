@@ -1,0 +1,7 @@
+"""All measurements, one after the other."""
+
+from bench import decide, spark
+
+decide.main()
+print()
+spark.main()
