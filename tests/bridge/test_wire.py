@@ -14,11 +14,12 @@ from pyspark.sql import SparkSession
 
 import secateur
 from secateur import decide
-from secateur.bridge.wire import decode_expression, decode_query, decode_value, encode_skip
+from secateur.bridge.wire import decode_expression, decode_query, encode_skip
 from secateur.errors import WireError
 from secateur.query.expressions import And, Call, Column, In, Literal, Opaque, conjuncts
 from secateur.query.plan import Scan
 from secateur.query.types import parse_type
+from secateur.query.values import decode_value
 
 BIGINT = parse_type("bigint")
 A: dict[str, Any] = {"a": 1, "n": "a", "t": "bigint"}

@@ -16,7 +16,7 @@ VALUES = [
     ("string", ["é", None, ""], ["é".encode(), None, b""]),
     ("decimal(5,2)", ["1.5", None], [Decimal("1.50"), None]),
     ("double", [0.1, "Infinity", "-Infinity", None], [0.1, math.inf, -math.inf, None]),
-    ("float", [0.1], [0.10000000149011612]),
+    ("float", [0.10000000149011612], [0.10000000149011612]),
     ("decimal(5,2)", ["1.555"], None),
     ("int", ["x"], None),
     ("int", [1.5], None),

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -35,11 +34,11 @@ from secateur.query.expressions import (
     Opaque,
     Or,
     StartsWith,
-    Value,
 )
 from secateur.query.plan import Filter, Plan, Project, Query, Scan, Settings
 from secateur.query.plan import Opaque as OpaquePlan
 from secateur.query.types import DataType, parse_type
+from secateur.query.values import decode_value
 from secateur.stats.filestats import Mask, ScanColumn
 
 Wire = dict[str, Any]
@@ -159,28 +158,6 @@ def _literal(wire: object, type_: DataType) -> Expression:
         return Literal(decode_value(wire, type_), type_)
     except WireError as problem:
         return Opaque("literal", str(problem), type_)
-
-
-def decode_value(wire: object, type_: DataType) -> Value:
-    """A value in its type's domain.
-
-    >>> decode_value("1.50", parse_type("decimal(3,2)")), decode_value("é", parse_type("string"))
-    (Decimal('1.50'), b'\\xc3\\xa9')
-    """
-    if wire is None:
-        return None
-    match wire, type_.name:
-        case int(), _ if type_.name not in ("float", "double", "decimal", "string") and type_.domain is not None:
-            return int(wire)
-        case int() | float() | "NaN" | "Infinity" | "-Infinity", "float" | "double":
-            return float(wire)
-        case str(), "decimal":
-            return Decimal(wire)
-        case str(), "string":
-            return wire.encode()
-        case {"hex": str(digits)}, "string":
-            return bytes.fromhex(digits)
-    raise WireError(f"secateur does not reason about values of type {type_}")
 
 
 def encode_skip(scan: Scan, keep: Mask) -> Wire:

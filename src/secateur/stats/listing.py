@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.errors import WireError
 from secateur.query.types import DataType, parse_type
+from secateur.query.values import decode_value
 
 Ints = npt.NDArray[np.int64]
 
@@ -70,21 +71,6 @@ def _values(values: Sequence[Any], kind: DataType) -> pa.Array | None:
     if kind.domain is None:
         return None
     try:
-        return pa.array([None if v is None else _value(v, kind) for v in values], type=kind.domain)
-    except (ArithmeticError, TypeError, ValueError, pa.ArrowException):  # unknown, hence kept (rule S1)
+        return pa.array([decode_value(v, kind) for v in values], type=kind.domain)
+    except (WireError, ArithmeticError, ValueError, pa.ArrowException):  # unknown, hence kept (rule S1)
         return None
-
-
-def _value(value: Any, kind: DataType) -> Any:
-    if kind.name == "string":
-        return value.encode("utf-8")
-    if kind.name == "decimal":
-        return Decimal(value)
-    if kind.name == "float":
-        # JSON has the shortest text of the float; the number compared is that float, widened.
-        return float(np.float32(value))
-    if kind.name == "double":
-        return float(value)
-    if not isinstance(value, int):
-        raise TypeError(f"expected a whole number as partition value of type {kind}, found {value!r}")
-    return int(value)

@@ -19,6 +19,7 @@ final class Call {
   private final boolean late;
   private final long start = System.nanoTime();
   private final long budgetMillis;
+  private long deadline = 0; // set when Python is first asked: listing files is Spark's own time
   private long asking = 0;
   List scans = null;
   List left = null; // the scans of the final plan, where some may have gone
@@ -58,8 +59,9 @@ final class Call {
   }
 
   private Map ask(String request) throws Exception {
-    long left = budgetMillis - (System.nanoTime() - start) / 1000000L;
     long before = System.nanoTime();
+    if (deadline == 0) deadline = before + budgetMillis * 1000000L;
+    long left = (deadline - before) / 1000000L;
     try {
       Map answer = Json.read(bridge.ask(request, left));
       if (answer.get("error") != null) throw new Failure((String) answer.get("code"), (String) answer.get("error"));

@@ -22,6 +22,7 @@ final class PlanEditor {
   private final LogicalPlan[] edits;
   private int next = 0;
   final int[] changed; // per scan, files that Python skipped and that are kept, since they are not as they were listed
+  boolean pruned = false;
   boolean emptied = false;
 
   PlanEditor(List scans) {
@@ -42,7 +43,18 @@ final class PlanEditor {
       if (skip.cardinality() != ((Number) edit.get("skipped")).intValue()) throw new IllegalStateException("an edit does not add up");
       changed[id] = scan.listing.recheck(skip);
       if (skip.isEmpty()) continue;
+      pruned = true;
       edits[id] = skip.cardinality() == scan.listing.files.length ? empty(scan) : pruned(scan, skip);
+    }
+  }
+
+  /** A table of the catalog was listed for the decision; Spark need not ask the catalog and list it once more. */
+  void keepListed() throws Exception {
+    for (int i = 0; i < edits.length; i++) {
+      Scan scan = (Scan) scans.get(i);
+      if (edits[i] != null || scan.index == null) continue;
+      HadoopFsRelation files = (HadoopFsRelation) ((LogicalRelation) scan.node).relation();
+      if (scan.index != files.location()) edits[i] = pruned(scan, new BitSet());
     }
   }
 

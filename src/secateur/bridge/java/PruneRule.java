@@ -68,13 +68,12 @@ public final class PruneRule extends Rule {
       if (scan.listing != null) call.state.add(scan.use());
     }
     Map answer = call.decide(writer);
-    List wanted = (List) answer.get("edits");
-    if (wanted.isEmpty()) return plan;
     PlanEditor editor = new PlanEditor(writer.scans);
-    editor.read(wanted);
+    editor.read((List) answer.get("edits"));
+    editor.keepListed();
     LogicalPlan edited = editor.apply(plan);
     call.changed = editor.changed;
-    call.applied = true;
+    call.applied = editor.pruned;
     call.state.emptied = call.state.emptied || editor.emptied;
     // After the early step Spark does this itself.
     return late && editor.emptied ? PropagateEmptyRelation$.MODULE$.apply(edited) : edited;

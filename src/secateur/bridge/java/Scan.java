@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.CatalogFileIndex;
+import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -53,15 +54,15 @@ final class Scan {
     HadoopFsRelation files = (HadoopFsRelation) relation.relation();
     FileIndex index = files.location();
     scan.table = name(relation, index);
-    scan.format = files.fileFormat() instanceof DataSourceRegister
-        ? ((DataSourceRegister) files.fileFormat()).shortName() : files.fileFormat().getClass().getSimpleName();
+    boolean parquet = files.fileFormat().getClass().getName().equals(PARQUET);
+    scan.format = format(files.fileFormat(), parquet);
     scan.decided = index instanceof PrunedFileIndex || state.has(scan.use());
     if (scan.decided) return scan;
     String kind = index.getClass().getName();
     if (relation.isStreaming()) {
       scan.declined = "it is a streaming source";
-    } else if (!files.fileFormat().getClass().getName().equals(PARQUET)) {
-      scan.declined = "files of format " + scan.format + " are not pruned, only Parquet";
+    } else if (!parquet) {
+      scan.declined = "files of format " + scan.format + " are not pruned, only plain Parquet tables";
     } else if (conf.parquetFieldIdReadEnabled()) {
       scan.declined = "columns are matched by Parquet field id (spark.sql.parquet.fieldId.read.enabled), statistics by name";
     } else if (index instanceof CatalogFileIndex) {
@@ -78,23 +79,32 @@ final class Scan {
     return scan;
   }
 
+  /** Formats built on Parquet's own give themselves out as parquet. */
+  private static String format(FileFormat format, boolean parquet) {
+    String name = format instanceof DataSourceRegister ? ((DataSourceRegister) format).shortName() : "";
+    return name.isEmpty() || name.equals("parquet") && !parquet ? format.getClass().getSimpleName() : name;
+  }
+
   /**
    * Where the table lives. Spark hands us only the folders of some partitions once it has evaluated partition filters, but the
    * statistics are kept with the table.
    */
   private static List roots(LogicalRelation relation, FileIndex index) {
     List roots = new ArrayList();
+    boolean found = false;
     String home = null;
     if (relation.catalogTable().isDefined()) {
       Option uri = ((CatalogTable) relation.catalogTable().get()).storage().locationUri();
       if (uri.isDefined()) home = new Path((java.net.URI) uri.get()).toString();
     }
-    for (int i = 0; i < index.rootPaths().size(); i++) {
-      String root = index.rootPaths().apply(i).toString();
+    scala.collection.Iterator it = index.rootPaths().iterator(); // a glob of files makes a long list
+    while (it.hasNext()) {
+      String root = it.next().toString();
       boolean inside = home != null && (root.equals(home) || root.startsWith(home + "/"));
       if (!inside) roots.add(root);
-      else if (!roots.contains(home)) roots.add(0, home);
+      else found = true;
     }
+    if (found) roots.add(home);
     return roots;
   }
 
