@@ -114,3 +114,13 @@ def test_verdicts_are_read_only() -> None:
     for mask in (verdict.can_true, verdict.can_false, verdict.can_null):
         with pytest.raises(ValueError, match="read-only"):
             mask[0] = True
+
+
+def test_impossible_bounds_leave_their_neighbours_alone() -> None:
+    """Also in a slice, where Arrow's own if_else garbled strings until version 24."""
+    low, high = (pa.array(list(text), pa.binary()).slice(2) for text in ("__adx", "__cbz"))
+    known = ColumnStats(low, high, pa.array([0] * 3), pa.array([0] * 3), np.ones(3, np.bool_), np.ones(3, np.bool_))
+    found = FileStats(pa.array([1] * 3), pa.array([1] * 3), lambda _: known).column(columns_of("s string")[0])
+    assert found is not None
+    assert found.low.to_pylist() == [b"a", None, b"x"]
+    assert found.high.to_pylist() == [b"c", None, b"z"]

@@ -156,9 +156,10 @@ def _checked(stats: ColumnStats, column: ScanColumn, count: int) -> ColumnStats:
     ordered = pc.less_equal(stats.low, stats.high)
     low, high = stats.low, stats.high
     if pc.all(ordered).as_py() is False:
-        possible = ordered.fill_null(True)
-        nothing = pa.scalar(None, low.type)
-        low, high = pc.if_else(possible, low, nothing), pc.if_else(possible, high, nothing)
+        # Not by if_else: before Arrow 24 it garbles slices of strings if the other side is null (apache/arrow#49410).
+        impossible = pc.invert(ordered).fill_null(False).to_numpy(zero_copy_only=False)
+        possible = pa.array(np.arange(count), mask=impossible)
+        low, high = low.take(possible), high.take(possible)
     if column.type.is_float:
         low, high = _without_nan(low), _without_nan(high)
     return replace(stats, low=low, high=high)
