@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -82,7 +83,7 @@ PYARROW = [
     ("ms beyond int64 us", pa.array([2**62], pa.timestamp("ms")), "timestamp_ms", unbounded()),
     ("ns", pa.array([MODERN], pa.timestamp("ns")), None, {}),
     ("binary", pa.array([b"a"]), None, {}),
-    ("float16", pa.array([1.0], pa.float16()), None, {}),
+    ("float16", pa.array(np.array([1.0], np.float16)), None, {}),
     ("time", pa.array([1], pa.time32("ms")), None, {}),
     ("decimal256", pa.array([D(1)], pa.decimal256(50, 2)), None, {}),
     ("list", pa.array([[1]]), None, {}),
@@ -344,7 +345,8 @@ def test_spark_types(spark: SparkSession, files: Lake) -> None:
         """select timestamp'2020-01-01 00:00:00' t, true b, 1Y y, 2S s, 3 i, 4L l, 'é' st, repeat('x', 5000) big,
                   cast(null as int) n""",
     )
-    assert cells(path, "t") == {"family": "int96", "error": None, **unbounded()}
+    nulls = 0 if int(pa.__version__.split(".")[0]) >= 22 else None  # Arrow tells nothing about int96 before
+    assert cells(path, "t") == {"family": "int96", "error": None, **unbounded(nulls, nulls)}
     assert cells(path, "b") == {"family": "bool", "error": None, **known(1, 1)}
     for name, family, value in [("y", "int8", 1), ("s", "int16", 2), ("i", "int32", 3), ("l", "int64", 4)]:
         assert cells(path, name) == {"family": family, "error": None, **known(value, value)}
