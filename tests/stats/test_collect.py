@@ -29,7 +29,8 @@ def test_executors_read_the_same_as_we_do(
     spark: SparkSession, files: Lake, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(files)
-    python = spark.sparkContext.pythonExec
+    python = "/nowhere/python3"
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", python)
     monkeypatch.setattr("secateur.stats.collect._UNFIT", set())
     (files.root / "broken.parquet").write_bytes(b"x")
     listing = files.listing()
