@@ -29,7 +29,7 @@ bench: java $(READY)
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-# Spark needs Java 17 or later; a sentence with the remedy is better than Spark's stack trace.
+# Spark needs Java 17 or 21; a sentence with the remedy is better than Spark's stack trace.
 java:
 	@$(PYTHON) tools/check_machine.py
 

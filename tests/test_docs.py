@@ -70,13 +70,13 @@ def test_a_missing_java_gets_a_sentence_with_the_remedy(tmp_path: Path) -> None:
     assert none.returncode == 1
     assert "no java on the PATH" in none.stderr
     assert "apt-get install openjdk-17" in none.stderr
-    old = tmp_path / "java"
-    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
-    old.chmod(0o755)
-    eleven = subprocess.run(
-        check, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True, check=False
-    )
-    assert "is Java 11" in eleven.stderr
+    fake = tmp_path / "java"
+    for version in (11, 25):
+        fake.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}.0.2\"' >&2\n")
+        fake.chmod(0o755)
+        path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+        unfit = subprocess.run(check, env=path, capture_output=True, text=True, check=False)
+        assert f"is Java {version}" in unfit.stderr
     wrong = subprocess.run(
         check, env={"JAVA_HOME": "/nowhere", "PATH": "/bin"}, capture_output=True, text=True, check=False
     )

@@ -21,13 +21,13 @@ def problem() -> str:
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if not java or not (os.path.exists(java) or shutil.which(java)):
         where = f"JAVA_HOME is {home}, where there is no bin/java" if home else "there is no java on the PATH"
-        return f"Spark needs Java 17 or later, but {where}. {REMEDY}"
+        return f"Spark needs Java 17 or 21, but {where}. {REMEDY}"
     said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     version = re.search(r'version "(\d+)', said)
     if not version:
         return f"{java} -version does not tell a version: {said.strip() or 'no output'}. {REMEDY}"
-    if int(version[1]) < 17:
-        return f"Spark needs Java 17 or later, but {java} is Java {version[1]}. {REMEDY}"
+    if not 17 <= int(version[1]) <= 23:  # Java 24 took away what Hadoop logs in with: "getSubject is not supported"
+        return f"Spark needs Java 17 or 21, but {java} is Java {version[1]}. {REMEDY}"
     return ""
 
 
