@@ -59,10 +59,9 @@ class Decider:
     def _decide(self, request: dict[str, Any], start: int) -> dict[str, Any]:
         options = parse_options(request["options"])
         query = decode_query(request)
-        for wire in request.get("listings", ()):
-            self._registry.add(Listing.from_wire(wire))
         open_scans = [s for s in query.scans() if s.listing and not s.declined and not s.decided]
-        need = {s.listing for s in open_scans} - self._registry.known()
+        listings = [Listing.from_wire(wire) for wire in request.get("listings", ())]
+        need = self._registry.admit(listings, {s.listing for s in open_scans})
         if need:
             return {"need": sorted(need)}
         self._history.limit = options.history

@@ -47,6 +47,11 @@ DECODED = [
         call("Or", call("IsNull", A), call("IsNull", A), call("IsNull", A)),
         "(a#1 IS NULL OR (a#1 IS NULL OR a#1 IS NULL))",
     ),
+    (
+        call("Or", call("EqualTo", A, five(1)), call("IsNull", A), call("EqualTo", A, five(2))),
+        "(a#1 IN (1, 2) OR a#1 IS NULL)",
+    ),
+    (call("Or", call("EqualTo", A, five(1)), call("EqualTo", {**A, "a": 2}, five(2))), "((a#1 = 1) OR (a#2 = 2))"),
     ({"f": "Abs", "t": "bigint", "c": [A]}, "abs(a#1)"),
     ({"f": "ScalarSubquery", "t": "bigint", "c": []}, "?ScalarSubquery()"),
     (call("GreaterThan", A, {"v": {"other": "CalendarInterval"}, "t": "interval"}), "(a#1 > ?literal())"),

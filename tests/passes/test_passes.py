@@ -103,11 +103,12 @@ def test_a_pass_that_narrows_below_something_random_is_ignored() -> None:
     assert [r.code for r in decision.reasons[1]] == ["pass-failed"]
 
 
-def test_a_subquery_of_something_random_is_not_below_it() -> None:
+def test_a_subquery_of_something_random_is_left_alone_too() -> None:
+    """Spark turns IN and EXISTS into joins: what they read decides in which order rows arrive."""
     x = references(COLUMNS)
     inner = Filter(predicate("x > 5", x), SCAN)
     plan = Filter(predicate("x > 5", x), Scan(9, "u", "parquet", "", ()), subqueries=(inner,), random=True)
-    assert run_passes(Query(1, "early", plan), {1: STATS}).kept[1].tolist() == [False, True, True]
+    assert run_passes(Query(1, "early", plan), {1: STATS}).kept[1].all()
 
 
 def test_later_passes_see_what_earlier_ones_kept() -> None:

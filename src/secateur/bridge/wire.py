@@ -34,6 +34,7 @@ from secateur.query.expressions import (
     Opaque,
     Or,
     StartsWith,
+    Value,
 )
 from secateur.query.plan import Filter, Plan, Project, Query, Scan, Settings
 from secateur.query.plan import Opaque as OpaquePlan
@@ -81,8 +82,9 @@ def decode_plan(node: Wire, settings: Settings) -> Plan:
 
 def decode_scan(node: Wire, settings: Settings) -> Scan:
     """A table's scan with its columns."""
+    case_sensitive = node.get("cs", settings.case_sensitive)
     columns = tuple(
-        ScanColumn(id_, name, parse_type(type_), kind, settings.case_sensitive, bool(default))
+        ScanColumn(id_, name, parse_type(type_), kind, case_sensitive, bool(default))
         for id_, name, type_, kind, default in node["cols"]
     )
     if any(c.kind not in _KINDS for c in columns):
@@ -118,8 +120,10 @@ def decode_expression(e: Wire) -> Expression:
     if function in _COMPARISONS:
         return Compare(_COMPARISONS[function], args[0], args[1])
     match function, args:
-        case "And" | "Or", _:
-            return _balanced(And if function == "And" else Or, args)
+        case "And", _:
+            return _balanced(And, args)
+        case "Or", _:
+            return _balanced(Or, _with_lists(args))
         case "Not", (child,):
             return Not(child)
         case "IsNull", (child,):
@@ -143,6 +147,23 @@ def decode_expression(e: Wire) -> Expression:
     if function.endswith(("Subquery", "Exists", "ListQuery", "Udf", "UDF")):
         return Opaque(function, f"the value of {function} is not known before the query runs", type_, args)
     return Call(function, args, type_)
+
+
+def _with_lists(parts: Sequence[Expression]) -> Sequence[Expression]:
+    """``x = 1 OR x = 2`` as ``x IN (1, 2)``, which means the same and is one search instead of one test a value."""
+    values: dict[Column, list[Value]] = {}
+    others: list[Expression] = []
+    for part in parts:
+        match part:
+            case Compare("=", Column() as column, Literal(value, type_)) if type_ == column.type:
+                values.setdefault(column, []).append(value)
+            case _:
+                others.append(part)
+    lists = [
+        In(column, tuple(found)) if len(found) > 1 else Compare("=", column, Literal(found[0], column.type))
+        for column, found in values.items()
+    ]
+    return [*lists, *others]
 
 
 def _balanced(kind: Callable[[Expression, Expression], Expression], parts: Sequence[Expression]) -> Expression:

@@ -76,9 +76,9 @@ def _below_random(plan: Plan, *, random: bool) -> Iterator[int]:
             if random:
                 yield plan.id
         case Filter() | Project():
-            yield from _below_random(plan.child, random=random or plan.random)
-            for subquery in plan.subqueries:
-                yield from _below_random(subquery, random=False)
+            # Spark turns IN and EXISTS into joins: what they read decides how the rows arrive, too.
+            for below in plan.children:
+                yield from _below_random(below, random=random or plan.random)
         case Opaque():
             for child in plan.children:
                 yield from _below_random(child, random=random or plan.random)

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
@@ -44,23 +45,25 @@ class Registry:
         self._lock = threading.Lock()
         self._one_collection = threading.Lock()
 
-    def known(self) -> set[str]:
-        """The fingerprints of the listings that need not be sent again."""
-        with self._lock:
-            return set(self._entries)
+    def admit(self, listings: Iterable[Listing], needed: Collection[str]) -> set[str]:
+        """Takes in listings, and tells which of the needed ones are still missing.
 
-    def add(self, listing: Listing) -> None:
-        """Takes in a listing, forgetting the one that was not used for longest."""
+        Those that were not used for longest are forgotten, but none that is needed now.
+        """
         with self._lock:
-            self._entries.setdefault(listing.fingerprint, _Entry(listing))
-            while len(self._entries) > _TABLES:
+            for listing in listings:
+                self._entries.setdefault(listing.fingerprint, _Entry(listing))
+            for fingerprint in needed:
+                if fingerprint in self._entries:
+                    self._entries.move_to_end(fingerprint)
+            while len(self._entries) > max(_TABLES, len(needed)):
                 self._entries.popitem(last=False)
+            return {fingerprint for fingerprint in needed if fingerprint not in self._entries}
 
     def table(self, fingerprint: str, options: Options) -> TableStats:
         """The statistics of a listing; if some are missing and options allow, a collection starts in the background."""
         with self._lock:
             entry = self._entries[fingerprint]
-            self._entries.move_to_end(fingerprint)
         table = self._load(entry, options)
         if options.stats_auto and table.missing.any():
             self._start(entry, options)
@@ -82,7 +85,7 @@ class Registry:
 
     def collect(self, listing: Listing, options: Options, progress: bool | None = None) -> CollectReport:
         """Collects what is missing now, and waits for it."""
-        self.add(listing)
+        self.admit((listing,), (listing.fingerprint,))
         with self._lock:
             entry = self._entries[listing.fingerprint]
         self._load(entry, options)

@@ -97,8 +97,14 @@ public final class Bridge {
     ExperimentalMethods methods = session.experimental();
     synchronized (methods) {
       List rules = CollectionConverters.asJava(methods.extraOptimizations());
-      for (int i = 0; i < rules.size(); i++) if (rules.get(i) instanceof PruneRule) return;
-      methods.extraOptimizations_$eq((Seq) methods.extraOptimizations().appended(new PruneRule(this, session, true)));
+      List others = new ArrayList();
+      for (int i = 0; i < rules.size(); i++) {
+        if (!(rules.get(i) instanceof PruneRule)) others.add(rules.get(i));
+        // A cloned session (of a stream, of the cache) comes with its parent's rule, which reads the parent's settings.
+        else if (((PruneRule) rules.get(i)).isOf(session)) return;
+      }
+      others.add(new PruneRule(this, session, true));
+      methods.extraOptimizations_$eq((Seq) CollectionConverters.asScala(others).toList());
     }
   }
 

@@ -12,8 +12,10 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.datasources.FileIndex;
@@ -110,14 +112,35 @@ final class Listing {
 
   /** Whether the file is one of those that `skip` names; a file that is not as it was listed is never skipped. */
   boolean skips(BitSet skip, FileStatus status) {
+    Integer at = (Integer) places().get(status.getPath());
+    return at != null && skip.get(at.intValue()) && same(files[at.intValue()], status);
+  }
+
+  private Map places() {
     Map places = ordinals;
     if (places == null) {
       places = new HashMap(files.length * 2);
       for (int i = 0; i < files.length; i++) places.put(files[i].getPath(), Integer.valueOf(i));
       ordinals = places;
     }
-    Integer at = (Integer) places.get(status.getPath());
-    return at != null && skip.get(at.intValue()) && same(files[at.intValue()], status);
+    return places;
+  }
+
+  /**
+   * Takes files off `skip` that are listed more than once and not skipped everywhere: two partitions of a catalog table may have
+   * one location, and `skips` finds a file by its path alone.
+   */
+  int keepShared(BitSet skip) {
+    if (places().size() == files.length) return 0;
+    Set kept = new HashSet();
+    for (int i = skip.nextClearBit(0); i < files.length; i = skip.nextClearBit(i + 1)) kept.add(files[i].getPath());
+    int changed = 0;
+    for (int i = skip.nextSetBit(0); i >= 0; i = skip.nextSetBit(i + 1)) {
+      if (!kept.contains(files[i].getPath())) continue;
+      skip.clear(i);
+      changed++;
+    }
+    return changed;
   }
 
   /**

@@ -42,6 +42,7 @@ final class PlanEditor {
       if (skip.length() > scan.listing.files.length) throw new IllegalStateException("an edit skips files that do not exist");
       if (skip.cardinality() != ((Number) edit.get("skipped")).intValue()) throw new IllegalStateException("an edit does not add up");
       changed[id] = scan.listing.recheck(skip);
+      scan.listing.keepShared(skip);
       if (skip.isEmpty()) continue;
       pruned = true;
       edits[id] = skip.cardinality() == scan.listing.files.length ? empty(scan) : pruned(scan, skip);

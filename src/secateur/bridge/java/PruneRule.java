@@ -23,12 +23,19 @@ public final class PruneRule extends Rule {
     this.late = late;
   }
 
+  boolean isOf(SparkSession other) {
+    return session == other;
+  }
+
   public String ruleName() {
     return late ? "secateur.Late" : "secateur.Early";
   }
 
   public TreeNode apply(TreeNode node) {
     if (!bridge.isOn()) return node;
+    // Spark optimizes a subquery alone before it joins it with the rest. Too early: whether something random lies above it is not
+    // known yet (rule S9), and an emptied one loses the aggregate that Spark looks for, so that COUNT gives NULL instead of 0.
+    if (node instanceof Subquery) return node;
     Call call = null;
     try {
       SQLConf conf = session.sessionState().conf();
@@ -40,7 +47,7 @@ public final class PruneRule extends Rule {
       if (Bridge.option(conf, "enabled", "true").equalsIgnoreCase("false")) return node;
       call = new Call(bridge, conf, late);
       LogicalPlan edited = prune((LogicalPlan) node, call, conf);
-      if (late && call.state.emptied && !(edited instanceof Subquery)) {
+      if (late && call.state.emptied) {
         PlanWriter left = new PlanWriter(true, call.state, conf);
         left.plan(edited);
         call.left = left.scans;

@@ -25,6 +25,8 @@ final class Scan {
   private static final String SINK_LOG = "org.apache.spark.sql.execution.streaming.runtime.MetadataLogFileIndex";
   private static final String SINK_LOG_4_0 = "org.apache.spark.sql.execution.streaming.MetadataLogFileIndex";
 
+  private static final String FIELD_IDS = "spark.sql.parquet.fieldId.read.enabled";
+
   final LogicalPlan node;
   String table = "";
   String format = "";
@@ -52,6 +54,8 @@ final class Scan {
     LogicalRelation relation = (LogicalRelation) leaf;
     if (!(relation.relation() instanceof HadoopFsRelation)) return null;
     HadoopFsRelation files = (HadoopFsRelation) relation.relation();
+    // Between the two steps Spark then answers from the partitions that have files, empty ones included.
+    if (!late && conf.optimizerMetadataOnly() && files.partitionSchema().nonEmpty()) return null;
     FileIndex index = files.location();
     scan.table = name(relation, index);
     boolean parquet = files.fileFormat().getClass().getName().equals(PARQUET);
@@ -63,7 +67,7 @@ final class Scan {
       scan.declined = "it is a streaming source";
     } else if (!parquet) {
       scan.declined = "files of format " + scan.format + " are not pruned, only plain Parquet tables";
-    } else if (conf.parquetFieldIdReadEnabled()) {
+    } else if (conf.parquetFieldIdReadEnabled() || matchedById(files)) {
       scan.declined = "columns are matched by Parquet field id (spark.sql.parquet.fieldId.read.enabled), statistics by name";
     } else if (index instanceof CatalogFileIndex) {
       // Spark narrows it by its partition filters after the early step; listing every partition before that would be waste.
@@ -83,6 +87,16 @@ final class Scan {
   private static String format(FileFormat format, boolean parquet) {
     String name = format instanceof DataSourceRegister ? ((DataSourceRegister) format).shortName() : "";
     return name.isEmpty() || name.equals("parquet") && !parquet ? format.getClass().getSimpleName() : name;
+  }
+
+  private static SQLConf confOf(HadoopFsRelation files) {
+    return files.sparkSession().sessionState().conf();
+  }
+
+  /** Spark's Parquet reader asks Hadoop's configuration, into which the session's settings are copied only if they are set. */
+  private static boolean matchedById(HadoopFsRelation files) {
+    return confOf(files).parquetFieldIdReadEnabled()
+        || files.sparkSession().sparkContext().hadoopConfiguration().getBoolean(FIELD_IDS, false);
   }
 
   /**
@@ -129,6 +143,8 @@ final class Scan {
     if (decided) out.append(",\"decided\":true");
     if (!declined.isEmpty()) Json.field(out.append(','), "declined", declined);
     if (listing != null) {
+      // The reader goes by the settings of the session that made the relation, which need not be the one that runs the query.
+      out.append(",\"cs\":").append(confOf((HadoopFsRelation) ((LogicalRelation) node).relation()).caseSensitiveAnalysis());
       Json.field(out.append(','), "fp", listing.fingerprint);
       out.append(",\"files\":").append(listing.files.length).append(",\"bytes\":").append(listing.bytes);
     }
