@@ -1,6 +1,7 @@
 # Two commands to start with: `make demo` and `make test`. Each makes the virtual environment it needs.
 PYTHON ?= python3
 VENV   ?= .venv
+SPARK  ?= pyspark
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
@@ -36,5 +37,5 @@ java:
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev]" "$(SPARK)"
 	@touch $@

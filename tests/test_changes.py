@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur
-from tests.conftest import Same
+from tests.fixtures import Same
 
 
 def write(path: Path, low: int, rows: int = 10) -> None:

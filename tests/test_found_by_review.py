@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 import secateur
-from tests.conftest import Same
+from tests.fixtures import Same
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 import secateur
 from secateur.bridge.metrics import files_read
-from tests.conftest import Same
+from tests.fixtures import Same
 
 FILES = 8
 
