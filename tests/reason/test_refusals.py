@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from secateur.query.expressions import Alias, Column, Compare, Expression, In, Literal, Opaque, StartsWith, Value
+from secateur.query.expressions import Column, Compare, Expression, In, Literal, Opaque, StartsWith, Value
 from secateur.query.types import BOOLEAN, parse_type
 from secateur.reason import evaluate
 from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
@@ -52,7 +52,6 @@ REFUSED: list[Expression] = [
     In(column("i"), (9, b"9")),
     In(column("h"), (9,)),
     StartsWith(column("i"), b"9"),
-    Alias(50, "a", Literal(0, BOOLEAN), BOOLEAN),
     Opaque("rand", "non-deterministic", BOOLEAN),
     Literal(1, parse_type("int")),
     column("h"),

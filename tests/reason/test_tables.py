@@ -259,7 +259,7 @@ int             | NOT (x > 5 OR f(x) = 1)   | 6..9                | F
 int             | x > 5 AND x IS NOT NULL   | 6..9 nulls=2        | TFN
 # not modelled
 int             | f(x) = 1                  | 5..9                | TFN
-int             | x = x                     | 5..9                | TFN
+int             | x = x                     | 5..9                | TF
 int             | f(x) IS NULL              | 5..9                | TF
 int             | f(x) IN (1)               | 5..9                | TFN
 int             | x                         | 5..9                | TFN

@@ -20,12 +20,14 @@ import numpy.typing as npt
 from secateur.passes.contract import Known, Outcome
 from secateur.passes.predicates import Predicate, random_scans, scan_predicate, scan_predicates
 from secateur.query.expressions import Column, IsNotNull, walk
-from secateur.query.plan import Query, Scan
-from secateur.reason.evaluate import Columns, evaluate
+from secateur.query.plan import Query, Scan, Settings
+from secateur.reason.evaluate import evaluate
 from secateur.reason.obstacles import obstacles
+from secateur.reason.ranges import Columns
 from secateur.report.summary import Reason
 from secateur.stats.filestats import BLOCK, FileStats, Mask
 
+_DEFAULTS = Settings()
 SPARSE = 0.03
 """Picking out the entries that are left pays if they are at most this share (measured at a million files)."""
 
@@ -51,7 +53,7 @@ def filter_files(known: Known) -> Outcome:
                 reasons.append((scan.id, Reason("nothing-left", f"No file of {scan.table} was left to look at.")))
                 continue
             columns = {column.id: column for column in scan.columns}
-            after = narrow(predicate, stats, columns, before)
+            after = narrow(predicate, stats, columns, before, known.query.settings)
             if np.count_nonzero(after) < np.count_nonzero(before):
                 kept[scan.id] = after
             else:
@@ -62,22 +64,25 @@ def filter_files(known: Known) -> Outcome:
 def filter_entries(query: Query, scan: Scan, entries: FileStats) -> Mask:
     """The entries of a scan (row groups, say) that may hold a row which the Filters right above it let through."""
     columns = {column.id: column for column in scan.columns}
-    return narrow(scan_predicate(query, scan), entries, columns, np.ones(entries.count, dtype=np.bool_))
+    everything = np.ones(entries.count, dtype=np.bool_)
+    return narrow(scan_predicate(query, scan), entries, columns, everything, query.settings)
 
 
-def narrow(predicate: Predicate, stats: FileStats, columns: Columns, kept: Mask) -> Mask:
+def narrow(
+    predicate: Predicate, stats: FileStats, columns: Columns, kept: Mask, settings: Settings = _DEFAULTS
+) -> Mask:
     """The kept files that may hold a row which makes every conjunct TRUE."""
     alive = kept
     if stats.count > 2 * BLOCK:
         blocks = stats.blocks
         starts = np.arange(0, stats.count, BLOCK)
-        open_blocks = _survivors(predicate, blocks, columns, np.logical_or.reduceat(kept, starts))
+        open_blocks = _survivors(predicate, blocks, columns, np.logical_or.reduceat(kept, starts), settings)
         if np.count_nonzero(open_blocks) < blocks.count:
             alive = kept & np.repeat(open_blocks, BLOCK)[: stats.count]
-    return _survivors(predicate, stats, columns, alive)
+    return _survivors(predicate, stats, columns, alive, settings)
 
 
-def _survivors(predicate: Predicate, stats: FileStats, columns: Columns, alive: Mask) -> Mask:
+def _survivors(predicate: Predicate, stats: FileStats, columns: Columns, alive: Mask, settings: Settings) -> Mask:
     """The entries that are alive and may satisfy every conjunct."""
     here: FileStats = stats
     where: npt.NDArray[np.int64] | None = None  # the entries of ``stats`` that ``here`` holds, None if all
@@ -89,7 +94,7 @@ def _survivors(predicate: Predicate, stats: FileStats, columns: Columns, alive: 
             picked = np.flatnonzero(alive)
             where = picked if where is None else where[picked]
             here, alive = stats.take(where), np.ones(left, dtype=np.bool_)
-        alive = alive & evaluate(conjunct, here, columns).may
+        alive = alive & evaluate(conjunct, here, columns, settings).may
     if where is None:
         return alive
     whole = np.zeros(stats.count, dtype=np.bool_)

@@ -31,7 +31,6 @@ Everything else is :meth:`Verdict.unknown`; :mod:`secateur.reason.obstacles` say
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from secateur.query.expressions import (
     Alias,
@@ -51,20 +50,22 @@ from secateur.query.expressions import (
     StartsWith,
     Value,
 )
+from secateur.query.plan import Settings
 from secateur.query.types import INTEGERS, DataType
 from secateur.reason import membership
-from secateur.reason.facts import Facts, facts, literal_of
+from secateur.reason import rules as rules  # fills the table of rules
+from secateur.reason.facts import Facts, literal_of
 from secateur.reason.patterns import after, literal_prefix
+from secateur.reason.ranges import Columns, Scope, facts_of
 from secateur.reason.verdict import Flags, Lazy, Verdict, both, either
-from secateur.stats.filestats import FileStats, ScanColumn
+from secateur.stats.filestats import FileStats
 
-Columns = Mapping[int, ScanColumn]
-"""The columns of the scan by expression id."""
-
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_DEFAULTS = Settings()
 FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def evaluate(predicate: Expression, stats: FileStats, columns: Columns) -> Verdict:
+def evaluate(predicate: Expression, stats: FileStats, columns: Columns, settings: Settings = _DEFAULTS) -> Verdict:
     """What the predicate can evaluate to on the rows of each entry of ``stats``.
 
     >>> import pyarrow as pa, numpy as np
@@ -79,43 +80,44 @@ def evaluate(predicate: Expression, stats: FileStats, columns: Columns) -> Verdi
     >>> verdict.may.tolist(), verdict.must.tolist()
     ([False, True], [False, True])
     """
+    return verdict_of(predicate, Scope(stats, columns, settings, verdict_of))
+
+
+def verdict_of(predicate: Expression, scope: Scope) -> Verdict:
+    """The same with a scope at hand."""
     match predicate:
         case And(left, right):
-            return evaluate(left, stats, columns).and_(evaluate(right, stats, columns))
+            return verdict_of(left, scope).and_(verdict_of(right, scope))
         case Or(left, right):
-            return evaluate(left, stats, columns).or_(evaluate(right, stats, columns))
+            return verdict_of(left, scope).or_(verdict_of(right, scope))
         case Not(child):
-            return evaluate(child, stats, columns).negated()
+            return verdict_of(child, scope).negated()
         case Literal(value, type_):
-            return _constant(value, type_, stats.count)
+            return _constant(value, type_, scope.count)
         case IsNull(child):
-            return _is_null(child, stats, columns)
+            return _is_null(child, scope)
         case IsNotNull(child):
-            return _is_null(child, stats, columns).negated()
+            return _is_null(child, scope).negated()
         case Compare("<=>", Literal(None), other) | Compare("<=>", other, Literal(None)):
-            return _is_null(other, stats, columns)
+            return _is_null(other, scope)
         case Compare(_, Literal(None), _) | Compare(_, _, Literal(None)):
-            return _constant(None, predicate.type, stats.count)
-        case Compare(op, Column() as column, Literal() as literal):
-            return _compare(op, column, literal, stats, columns)
-        case Compare(op, Literal() as literal, Column() as column) if op in FLIPPED:
-            return _compare(FLIPPED[op], column, literal, stats, columns)
-        case In(Column() as column, values):
-            return _in(values, facts_of(column, stats, columns), stats.count)
-        case StartsWith(Column() as column, prefix):
-            return _starts_with(prefix, facts_of(column, stats, columns), stats.count)
-        case Like(Column() as column, pattern, escape):
-            return _like(pattern, escape, facts_of(column, stats, columns), stats.count)
-        case Column():
-            return _flag(facts_of(predicate, stats, columns), stats.count)
-        case Compare() | In() | StartsWith() | Like() | Alias() | Call() | Opaque():
-            return Verdict.unknown(stats.count)
-
-
-def facts_of(column: Column, stats: FileStats, columns: Columns) -> Facts | None:
-    """What is known of a column that a predicate names, None if it is not one that the scan reads from its files."""
-    source = columns.get(column.id)
-    return facts(stats, source) if source and source.type == column.type else None
+            return _constant(None, predicate.type, scope.count)
+        case Compare(op, left, Literal() as literal):
+            return _compare(op, facts_of(left, scope), literal, scope.count)
+        case Compare(op, Literal() as literal, right) if op in FLIPPED:
+            return _compare(FLIPPED[op], facts_of(right, scope), literal, scope.count)
+        case Compare(op, left, right):
+            return _compare_two(op, facts_of(left, scope), facts_of(right, scope), scope.count)
+        case In(child, values):
+            return _in(values, facts_of(child, scope), scope.count)
+        case StartsWith(child, prefix):
+            return _starts_with(prefix, facts_of(child, scope), scope.count)
+        case Like(child, pattern, escape):
+            return _like(pattern, escape, facts_of(child, scope), scope.count)
+        case Column() | Call() | Alias():
+            return _flag(facts_of(predicate, scope), scope.count)
+        case Opaque():
+            return Verdict.unknown(scope.count)
 
 
 def comparable(column: DataType, literal: DataType) -> bool:
@@ -140,21 +142,20 @@ def _constant(value: Value, type_: DataType, count: int) -> Verdict:
     return Verdict(count, true=_always) if value else Verdict(count, false=_always)
 
 
-def _is_null(child: Expression, stats: FileStats, columns: Columns) -> Verdict:
-    if not isinstance(child, Column):
-        return evaluate(child, stats, columns).is_null()
-    found = facts_of(child, stats, columns)
+def _is_null(child: Expression, scope: Scope) -> Verdict:
+    found = facts_of(child, scope)
     if found is None:
-        return Verdict.unknown(stats.count).is_null()
-    return Verdict(stats.count, true=lambda: found.may_hold_null, false=lambda: found.may_hold_value)
+        return Verdict.unknown(scope.count).is_null()
+    return Verdict(scope.count, true=lambda: found.may_hold_null, false=lambda: found.may_hold_value)
 
 
-def _compare(op: str, column: Column, literal: Literal, stats: FileStats, columns: Columns) -> Verdict:
-    found = facts_of(column, stats, columns)
-    value = literal_of(literal.value, column.type)
-    if found is None or value is None or not comparable(column.type, literal.type):
-        return Verdict.unknown(stats.count)
-    low, high, count = found.low, found.high, stats.count
+def _compare(op: str, found: Facts | None, literal: Literal, count: int) -> Verdict:
+    if found is None or not comparable(found.type, literal.type):
+        return Verdict.unknown(count)
+    value = literal_of(literal.value, found.type)
+    if value is None:
+        return Verdict.unknown(count)
+    low, high = found.low, found.high
     if _is_nan(value):
         return _compare_nan(op, found, count)
     match op:
@@ -175,6 +176,51 @@ def _compare(op: str, column: Column, literal: Literal, stats: FileStats, column
                 nan=False,
             )
             return equal if op == "=" else equal.null_as_false()
+    return Verdict.unknown(count)
+
+
+def _compare_two(op: str, left: Facts | None, right: Facts | None, count: int) -> Verdict:
+    """Two expressions: every value of one side may meet every value of the other."""
+    if left is None or right is None or not comparable(left.type, right.type):
+        return Verdict.unknown(count)
+    values = both(left.may_hold_value, right.may_hold_value)
+    nan = either(left.may_hold_nan, right.may_hold_nan)  # decides alone, so anything is possible
+
+    def may(yes: Lazy) -> Lazy:
+        return lambda: both(values, either(nan, yes()))
+
+    def can(op: str) -> Lazy:
+        match op:
+            case "<":
+                return lambda: left.low.can_against("<", right.high)
+            case "<=":
+                return lambda: left.low.can_against("<=", right.high)
+            case ">":
+                return lambda: left.high.can_against(">", right.low)
+            case ">=":
+                return lambda: left.high.can_against(">=", right.low)
+            case "=":
+                return lambda: both(left.low.can_against("<=", right.high), left.high.can_against(">=", right.low))
+        # Only two constants cannot differ.
+        return lambda: either(left.low.can_against("<", right.high), left.high.can_against(">", right.low))
+
+    def null() -> Flags:
+        return either(left.may_hold_null, right.may_hold_null)
+
+    if op in ("<", "<=", ">", ">="):
+        return Verdict(count, true=may(can(op)), false=may(can(_OPPOSITE[op])), null=null)
+    equal, differs = may(can("=")), may(can("<>"))
+    if op == "=":
+        return Verdict(count, true=equal, false=differs, null=null)
+    if op == "<=>":
+        return Verdict(
+            count,
+            true=lambda: either(equal(), both(left.may_hold_null, right.may_hold_null)),
+            false=lambda: either(
+                differs(),
+                either(both(left.may_hold_null, right.may_hold_value), both(left.may_hold_value, right.may_hold_null)),
+            ),
+        )
     return Verdict.unknown(count)
 
 

@@ -63,6 +63,16 @@ class Bound:
         holds = _ARROW[op](self.values, pa.scalar(value, self.values.type))
         return to_mask(holds.fill_null(True) if holds.null_count else holds)
 
+    def can_against(self, op: str, other: Bound) -> Flags:
+        """Where ``bound op other`` holds, entry by entry, or one of the two is unknown."""
+        if isinstance(self.values, np.ndarray) and isinstance(other.values, np.ndarray):
+            return either(_NUMPY[op](self.values, other.values), either(self.unknown, other.unknown))
+        if isinstance(self.values, np.ndarray) or isinstance(other.values, np.ndarray):
+            return True
+        return either(
+            to_mask(_ARROW[op](self.values, other.values).fill_null(True)), either(self.unknown, other.unknown)
+        )
+
     def known_entries(self, where: npt.NDArray[np.int64], instead: Any) -> Numbers | pa.Array:
         """The bounds of some entries, with ``instead`` for the unknown ones."""
         if isinstance(self.values, np.ndarray):

@@ -32,7 +32,8 @@ from secateur.query.expressions import (
     Or,
     StartsWith,
 )
-from secateur.reason.evaluate import Columns, comparable
+from secateur.reason.evaluate import comparable
+from secateur.reason.ranges import Columns
 from secateur.report.summary import Reason
 from secateur.stats.filestats import ColumnStats, FileStats
 
