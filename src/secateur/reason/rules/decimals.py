@@ -76,11 +76,12 @@ def multiply(a: Decimals, b: Decimals, type_: DataType) -> Checked | None:
 
 
 def negate(a: Decimals, type_: DataType) -> Checked:
-    return checked(pc.negate(a[1]), pc.negate(a[0]))
+    low, high = (_negatable(x) for x in a)
+    return checked(pc.negate(high), pc.negate(low))
 
 
 def absolute(a: Decimals, type_: DataType) -> Checked:
-    low, high = a
+    low, high = (_negatable(x) for x in a)
     zero = pa.scalar(Decimal(0), low.type)
     far = pc.max_element_wise(pc.negate(low), high, skip_nulls=False)
     # The nearest to zero is the larger of low, -high and zero.
@@ -169,6 +170,11 @@ def signs(a: Decimals) -> Interval:
     """-1, 0 or 1 for each bound; the unknown count as of either sign."""
     low, high = (pc.sign(x).cast(pa.float64()).to_numpy(zero_copy_only=False) for x in a)
     return np.where(np.isnan(low), -1.0, low), np.where(np.isnan(high), 1.0, high)
+
+
+def _negatable(values: pa.Array) -> pa.Array:
+    """The decimals, null where they have more than 34 digits: Spark negates with 34, and rounds the rest away."""
+    return below(values, 34 - values.type.scale)
 
 
 def _room(values: pa.Array) -> pa.Array:
