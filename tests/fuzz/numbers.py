@@ -1,8 +1,9 @@
 """Random predicates over numbers, and the tables that they are put to: ``python -m tests.fuzz.numbers --count 5000``.
 
-Two tables of many small files. The *nasty* one holds the extremes of every type, NaN, infinities, zeros of both signs and
-subnormals. Half of all expressions over it overflow somewhere, which in ANSI mode is an error and no test, so there
-is a *mild* one of small numbers too. In both, files differ in what they hold: one value, only NULLs, a narrow range, anything.
+Two tables of many small files. The *nasty* one holds the extremes of every type, NaN, infinities, zeros of both signs
+and subnormals. Many expressions over it overflow somewhere, which in ANSI mode is an error and no test, so there is a
+*mild* one of small numbers too. In both, files differ in what they hold: one value, only NULLs, a narrow range,
+anything.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ import secateur
 from tests.fuzz.harness import Bench, Judged
 
 FILES, ROWS = 24, 5
-INTEGERS = {"a": ("tinyint", pa.int8()), "b": ("smallint", pa.int16()), "i": ("int", pa.int32()), "l": ("bigint", pa.int64())}
+INTEGERS = {
+    "a": ("tinyint", pa.int8()),
+    "b": ("smallint", pa.int16()),
+    "i": ("int", pa.int32()),
+    "l": ("bigint", pa.int64()),
+}
 FLOATS = {"r": ("float", pa.float32()), "d": ("double", pa.float64()), "e": ("double", pa.float64())}
 DECIMALS = {"p": (9, 2), "q": (18, 4), "w": (38, 10)}
 _BITS = {"a": 7, "b": 15, "i": 31, "l": 63}
@@ -66,7 +72,7 @@ def _values(rng: random.Random, make: Any) -> list[Any]:
 
 
 def _integer(rng: random.Random, name: str, *, nasty: bool) -> int:
-    largest = 2 ** _BITS[name]
+    largest: int = 2 ** _BITS[name]
     if nasty and rng.random() < 0.15:
         return rng.choice([-largest, -largest + 1, largest - 1, largest - 2, 0, -1, 1])
     if nasty and rng.random() < 0.1:
@@ -85,7 +91,9 @@ def _decimal(rng: random.Random, precision: int, scale: int, *, nasty: bool) -> 
         unscaled = rng.choice([10**precision - 1, -(10**precision) + 1, 1, -1, 0, rng.randrange(10**precision)])
     else:
         unscaled = rng.randrange(-20 * 10**scale, 100 * 10**scale)
-    return Decimal(unscaled).scaleb(-scale) if precision < 28 else Decimal((int(unscaled < 0), _digits(unscaled), -scale))
+    return (
+        Decimal(unscaled).scaleb(-scale) if precision < 28 else Decimal((int(unscaled < 0), _digits(unscaled), -scale))
+    )
 
 
 def _digits(value: int) -> tuple[int, ...]:
@@ -105,7 +113,9 @@ class Generator:
         rng = self.rng
         if depth > 1 and rng.random() < 0.3:
             left, right = self.predicate(depth - 1), self.predicate(depth - 1)
-            return rng.choice([f"({left} AND {right})", f"({left} OR {right})", f"NOT ({left})", f"({left}) <=> ({right})"])
+            return rng.choice(
+                [f"({left} AND {right})", f"({left} OR {right})", f"NOT ({left})", f"({left}) <=> ({right})"]
+            )
         shape = rng.random()
         if shape < 0.6:
             op = rng.choice(["<", "<=", ">", ">=", "=", "<>", "<=>", "<", "<="])
@@ -127,23 +137,64 @@ class Generator:
 
     def condition(self) -> str:
         rng = self.rng
-        return rng.choice(["unit = 'feet'", "t", "i > 0", "d IS NULL", "p < 10", "unit IS NULL", f"e < {self.literal()}", "isnan(d)"])
+        return rng.choice(
+            ["unit = 'feet'", "t", "i > 0", "d IS NULL", "p < 10", "unit IS NULL", f"e < {self.literal()}", "isnan(d)"]
+        )
 
     def number(self, depth: int) -> str:
         rng = self.rng
         if depth <= 0 or rng.random() < 0.1:
-            return rng.choice([*INTEGERS, *FLOATS, *DECIMALS, "i", "e", "p", "q"]) if rng.random() < 0.85 else self.literal()
+            return (
+                rng.choice([*INTEGERS, *FLOATS, *DECIMALS, "i", "e", "p", "q"])
+                if rng.random() < 0.85
+                else self.literal()
+            )
         x = self.number(depth - 1)
         if rng.random() < 0.42:
             y = self.number(depth - 1) if rng.random() < 0.5 else self.literal()
             return rng.choice(
                 [f"({x} {op} {y})" for op in ("+", "-", "*", "/", "div", "%", "+", "-", "*")]
-                + [f"{f}({x}, {y})" for f in ("pmod", "least", "greatest", "coalesce", "nullif", "nanvl", "nvl", "try_add")]
-                + [f"{f}({x}, {y})" for f in ("try_subtract", "try_multiply", "try_divide", "try_mod", "least", "greatest")]
+                + [
+                    f"{f}({x}, {y})"
+                    for f in ("pmod", "least", "greatest", "coalesce", "nullif", "nanvl", "nvl", "try_add")
+                ]
+                + [
+                    f"{f}({x}, {y})"
+                    for f in ("try_subtract", "try_multiply", "try_divide", "try_mod", "least", "greatest")
+                ]
             )
-        unary = ["-{}", "abs({})", "sign({})", "floor({})", "ceil({})", "sqrt({})", "exp({})", "ln({})", "log10({})", "log2({})"]
-        unary += ["log1p({})", "log(2, {})", "log({}, 3)", "pow({}, 2)", "pow({}, 0.5)", "pow(2, {})", "pow({}, -1)", "pow({}, 3)"]
-        unary += ["round({})", "round({}, 1)", "round({}, -1)", "bround({}, 1)", "bround({})", "rint({})", "cbrt({})", "atan({})"]
+        unary = [
+            "-{}",
+            "abs({})",
+            "sign({})",
+            "floor({})",
+            "ceil({})",
+            "sqrt({})",
+            "exp({})",
+            "ln({})",
+            "log10({})",
+            "log2({})",
+        ]
+        unary += [
+            "log1p({})",
+            "log(2, {})",
+            "log({}, 3)",
+            "pow({}, 2)",
+            "pow({}, 0.5)",
+            "pow(2, {})",
+            "pow({}, -1)",
+            "pow({}, 3)",
+        ]
+        unary += [
+            "round({})",
+            "round({}, 1)",
+            "round({}, -1)",
+            "bround({}, 1)",
+            "bround({})",
+            "rint({})",
+            "cbrt({})",
+            "atan({})",
+        ]
         unary += ["expm1({})", "sinh({})", "tanh({})", "degrees({})", "radians({})", "floor({}, 1)", "ceil({}, -1)"]
         unary += [f"CAST({{}} AS {rng.choice(_CASTS)})"] * 8 + [f"try_cast({{}} AS {rng.choice(_CASTS)})"] * 3
         unary += ["nullifzero({})", "zeroifnull({})", "CAST(CAST({} AS BOOLEAN) AS INT)", "hypot({}, 1)"]
@@ -155,12 +206,11 @@ class Generator:
 
     def literal(self) -> str:
         rng = self.rng
-        return rng.choice(
-            [str(rng.randrange(-20, 100)), str(rng.randrange(-5, 10)), f"{rng.uniform(-20, 100):.2f}", "0", "1", "-1"]
-            + [f"CAST({rng.randrange(-50, 50)} AS {rng.choice(['tinyint', 'smallint', 'float', 'bigint'])})"]
-            + [f"{rng.uniform(-20, 100):.3f}D", "0.5D", "2e0D", "100", "0.3048", "1.5"]
-            + rng.choice([["2147483647", "1e300D", "CAST('NaN' AS DOUBLE)", "NULL", "9223372036854775807", "-0.0D"], ["3"] * 6])
-        )
+        whole = [str(rng.randrange(-20, 100)), str(rng.randrange(-5, 10)), "0", "1", "-1", "100"]
+        broken = [f"{rng.uniform(-20, 100):.2f}", f"{rng.uniform(-20, 100):.3f}D", "0.5D", "2e0D", "0.3048", "1.5"]
+        typed = [f"CAST({rng.randrange(-50, 50)} AS {rng.choice(['tinyint', 'smallint', 'float', 'bigint'])})"]
+        odd = ["2147483647", "1e300D", "CAST('NaN' AS DOUBLE)", "NULL", "9223372036854775807", "-0.0D"]
+        return rng.choice(rng.choice([whole, whole, whole, broken, broken, broken, typed, odd]))
 
 
 def fuzz(bench: Bench, predicates: Sequence[str], *, batch: int = 40) -> Iterator[Judged]:
@@ -175,7 +225,11 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--ansi", choices=["on", "off", "both"], default="both")
     chosen = options.parse_args()
-    config = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.log.level": "OFF"}
+    config: dict[str, bool | float | int | str | None] = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.log.level": "OFF",
+    }
     builder = SparkSession.builder.master("local[1]").config("spark.driver.bindAddress", "127.0.0.1")
     spark = builder.config(map=config).config("spark.ui.showConsoleProgress", "false").getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
@@ -196,9 +250,14 @@ def main() -> None:
                     judged, decided, telling = judged + 1, decided + each.decided, telling + (each.decided > 0)
                     if each.wrong_skip or each.wrong_must:
                         wrong += 1
-                        print("WRONG", "skip" if each.wrong_skip else "must", name, each.sql, "|", each.seen, flush=True)
+                        print(
+                            "WRONG", "skip" if each.wrong_skip else "must", name, each.sql, "|", each.seen, flush=True
+                        )
                 share = decided / max(1, judged * FILES)
-                print(f"{name}: {judged} of {len(predicates)} judged, {telling} tell something, {share:.2f} a file", flush=True)
+                print(
+                    f"{name}: {judged} of {len(predicates)} judged, {telling} tell something, {share:.2f} a file",
+                    flush=True,
+                )
     spark.stop()
     raise SystemExit(wrong > 0)
 

@@ -52,8 +52,10 @@ from secateur.query.expressions import (
 )
 from secateur.query.plan import Settings
 from secateur.query.types import INTEGERS, DataType
-from secateur.reason import membership
-from secateur.reason import rules as rules  # fills the table of rules
+from secateur.reason import (
+    membership,
+    rules,  # noqa: F401 (fills the table of rules)
+)
 from secateur.reason.facts import Facts, literal_of
 from secateur.reason.patterns import after, literal_prefix
 from secateur.reason.ranges import Columns, Scope, facts_of
@@ -70,7 +72,7 @@ def evaluate(predicate: Expression, stats: FileStats, columns: Columns, settings
 
     >>> import pyarrow as pa, numpy as np
     >>> from secateur.query.types import parse_type
-    >>> from secateur.stats.filestats import ColumnStats
+    >>> from secateur.stats.filestats import ColumnStats, ScanColumn
     >>> low, high, nulls, ones = pa.array([1, 6]), pa.array([5, 9]), pa.array([0, 0]), np.ones(2, dtype=np.bool_)
     >>> known = ColumnStats(low, high, nulls, pa.nulls(2, pa.int64()), ones, ones)
     >>> stats = FileStats(pa.array([10, 10]), pa.array([1, 1]), load=lambda column: known)

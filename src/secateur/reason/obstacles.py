@@ -3,7 +3,7 @@
 ======================  ==================================================================================
 code                    the predicate holds
 ======================  ==================================================================================
-unsupported-expression  something for which there is no rule: a function, two columns, a nested field
+unsupported-expression  something for which there is no rule: a function, a cast, a subquery, a nested field
 hidden-column           a column that Spark makes up while reading, such as ``_metadata.file_path``
 unsupported-type        a column whose values secateur does not compare
 no-statistics           a column of which no file's bounds (or, for IS NULL, NULL counts) are known
@@ -31,9 +31,12 @@ from secateur.query.expressions import (
     Opaque,
     Or,
     StartsWith,
+    walk,
 )
 from secateur.reason.evaluate import comparable
-from secateur.reason.ranges import Columns
+from secateur.reason.ranges import RULES, Columns
+from secateur.reason.rules.casts import CASTS
+from secateur.reason.rules.intervals import kind
 from secateur.report.summary import Reason
 from secateur.stats.filestats import ColumnStats, FileStats
 
@@ -75,7 +78,22 @@ def _obstacles(e: Expression, stats: FileStats, columns: Columns, *, negated: bo
         case StartsWith(Column() as column) | Like(Column() as column):
             yield from _column(column, stats, columns)
         case Compare() | In() | StartsWith() | Like() | Alias() | Call() | Opaque():
-            yield _unsupported(e)
+            yield from _computed(e, stats, columns, negated=negated)
+
+
+def _computed(e: Expression, stats: FileStats, columns: Columns, *, negated: bool) -> Iterator[Reason]:
+    """A test of something computed: either a part has no rule, or a column that it needs tells nothing."""
+    culprit = next((part for part in walk(e) if not _has_rule(part)), None)
+    if culprit is not None:
+        yield _unsupported(culprit)
+        return
+    sides: list[tuple[Expression, bool]] = [(e, False)]
+    if isinstance(e, Compare):
+        sides = [(e.left, e.op in (">", ">=")), (e.right, e.op in ("<", "<="))]
+    for side, above in sides:
+        for part in walk(side):
+            if isinstance(part, Column):
+                yield from _column(part, stats, columns, nan=side.type.is_float and above != negated)
 
 
 def _column(
@@ -120,29 +138,34 @@ def _tells(found: ColumnStats, *, counts: bool) -> bool:
     return bool(min(found.low.null_count, found.high.null_count) < len(found.low))
 
 
-def _unsupported(e: Expression) -> Reason:
-    match _culprit(e):
-        case Call(function) as call:
-            text = (
-                f"secateur has no rule for the function {function.lower()} in {call}; compare the bare column instead."
-            )
-        case Opaque(what, reason) as opaque:
-            text = (
-                f"secateur does not model {what} in {opaque} ({reason}); compare a bare column with a constant instead."
-            )
-        case _:
-            text = f"{e} does not compare one column with constants, and only those can be checked against statistics."
-    return Reason("unsupported-expression", text)
-
-
-def _culprit(e: Expression) -> Expression | None:
-    """The first part of a test that is neither a column nor a literal."""
+def _has_rule(e: Expression) -> bool:
     match e:
-        case Call() | Opaque():
-            return e
-        case Compare(_, left, right):
-            return _culprit(left) or _culprit(right)
-        case In(child) | StartsWith(child) | Like(child) | Alias(_, _, child):
-            return _culprit(child)
+        case Call("Cast", (child,), type_):
+            return (kind(child.type), kind(type_)) in CASTS
+        case Call(function):
+            return function in RULES
+        case Opaque():
+            return False
+    return True
+
+
+def _unsupported(culprit: Expression) -> Reason:
+    match culprit:
+        case Call("Cast", (child,), type_):
+            text = (
+                f"secateur has no rule for a cast from {child.type} to {type_} in {culprit}; "
+                "compare the bare column instead."
+            )
+        case Opaque(what, reason):
+            text = (
+                f"secateur does not model {what} in {culprit} ({reason}); "
+                "compare a bare column with a constant instead."
+            )
+        case Call(function):
+            text = (
+                f"secateur has no rule for the function {function.lower()} in {culprit}; "
+                "compare the bare column instead."
+            )
         case _:
-            return None
+            text = f"secateur has no rule for {culprit}."
+    return Reason("unsupported-expression", text)

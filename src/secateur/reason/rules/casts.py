@@ -1,7 +1,8 @@
 """Casts between types: the range of the result from the range of the argument.
 
-``CASTS`` holds a rule for each pair of kinds (see :func:`~secateur.reason.rules.intervals.kind`); other modules add to it.
-Whether a cast is ``cast`` in ANSI mode, in legacy mode or ``try_cast`` does not matter: where it can fail, NULL is possible.
+``CASTS`` holds a rule for each pair of kinds (see :func:`~secateur.reason.rules.intervals.kind`); other modules add to
+it. Whether a cast is ``cast`` in ANSI mode, in legacy mode or ``try_cast`` does not matter: where it can fail, NULL is
+possible.
 
 =====================  ======================================================================================
 from, to               gives up, or NULL on top
@@ -46,6 +47,7 @@ from secateur.reason.rules.intervals import (
     kind,
     mask,
 )
+from secateur.stats.filestats import Mask
 
 Conversion = Callable[[Facts, DataType], Facts]
 
@@ -131,9 +133,10 @@ def _not_zero(found: Facts, interval: Interval, target: DataType) -> Facts:
     return derived(target, [found], (low, high), number=found.may_hold_nan)
 
 
-def _is_float32(values: Numbers) -> Numbers:
+def _is_float32(values: Numbers) -> Mask:
     with np.errstate(all="ignore"):
-        return values.astype(np.float32).astype(np.float64) == values
+        same: Mask = values.astype(np.float32).astype(np.float64) == values
+    return same
 
 
 def _converted(conversion: Conversion) -> Rule:

@@ -1,9 +1,9 @@
 """IF, CASE, coalesce and their kind: the result is one of several values.
 
-A row takes one branch, so an entry's result lies within the hull of the branches that its rows can take. Which those are
-is the evaluator's verdict on the conditions: where a condition cannot be TRUE its branch does not count, and where it is
-always TRUE only its branch does. ``IF(unit = 'feet', altit * 0.3048, altit) > 1500`` thus looks at ``altit * 0.3048`` in
-files that hold nothing but feet, at ``altit`` in those without, and at both in the rest.
+A row takes one branch, so an entry's result lies within the hull of the branches that its rows can take. Which those
+are is the evaluator's verdict on the conditions: where a condition cannot be TRUE its branch does not count, and where
+it is always TRUE only its branch does. ``IF(unit = 'feet', altit * 0.3048, altit) > 1500`` thus looks at
+``altit * 0.3048`` in files that hold nothing but feet, at ``altit`` in those without, and at both in the rest.
 
 ==================  =====================================================================================
 function            the values that count

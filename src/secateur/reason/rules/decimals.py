@@ -2,7 +2,8 @@
 
 Spark computes with at least one digit more than a decimal has and rounds half up to the scale of the result: that is
 monotone, so rounded bounds are the bounds of rounded values. What does not fit in the precision of the result is
-unknown, here a null, and NULL or an error in Spark. A quotient is the one thing that is computed in float64, and widened.
+unknown, here a null, and NULL or an error in Spark. A quotient is the one thing that is computed in float64, and
+widened.
 """
 
 from __future__ import annotations

@@ -138,8 +138,8 @@ def logarithm_to(base: Interval, a: Interval, type_: DataType) -> Partial:
 def power(a: Interval, b: Interval, type_: DataType) -> Partial:
     """``pow(a, b)`` for a positive a, or an even whole number b; anything for others.
 
-    Infinite exponents are left out, for Java says that 1 to the infinity is NaN. So is a zero to a negative power, which
-    depends on the sign of zero.
+    Infinite exponents are left out, for Java says that 1 to the infinity is NaN. So is a zero to a negative power,
+    which depends on the sign of zero.
     """
     low, high = a
     even = (b[0] == b[1]) & (np.mod(np.where(np.isfinite(b[0]), b[0], 1.0), 2.0) == 0) & (b[0] >= 0)
@@ -155,8 +155,8 @@ def power(a: Interval, b: Interval, type_: DataType) -> Partial:
 def _corners(operation: Callable[[Numbers, Numbers], Numbers], a: Interval, b: Interval) -> Interval:
     """The extremes of an operation that is monotone in each argument; what is NaN at a corner does not count there.
 
-    At such a corner zero meets infinity or infinity infinity. All numbers next to it lie between those of the corners next
-    to it, and if there are none, the operation yields no number at all.
+    At such a corner zero meets infinity or infinity infinity. All numbers next to it lie between those of the corners
+    next to it, and if there are none, the operation yields no number at all.
     """
     with np.errstate(all="ignore"):
         values = [operation(x, y) for x in a for y in b]

@@ -111,8 +111,9 @@ def _difference(x: Numbers, y: Numbers) -> tuple[Numbers, Mask]:
 
 def _truncated(x: Numbers, y: Numbers) -> Numbers:
     with np.errstate(all="ignore"):
-        down = x // y
-        return down + ((down * y != x) & ((x < 0) != (y < 0)))
+        down: Numbers = x // y
+        up: Mask = (down * y != x) & ((x < 0) != (y < 0))
+    return down + up
 
 
 def _below(a: Interval) -> Numbers:

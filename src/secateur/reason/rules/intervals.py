@@ -7,8 +7,8 @@ An interval is a pair of arrays, one entry each: no value of the entry that is a
 * decimals: decimal128(38, scale) in Arrow. What is unknown is null, and stays null through Arrow's arithmetic.
 
 A rule says where it can *fail*. What Spark then does depends on the mode of the expression, which does not travel with
-it: an error (ANSI), NULL (``try_add`` and its kind) or another value (integers wrap in legacy mode). So a failure always
-makes NULL possible, and the rules for integers give up the bounds as well.
+it: an error (ANSI), NULL (``try_add`` and its kind) or another value (integers wrap in legacy mode). So a failure
+always makes NULL possible, and the rules for integers give up the bounds as well.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ def derived(
 
     ``nan``: where numbers may yield NaN. ``number``: where something else than numbers may yield a number.
     """
-    null, numbers = fails, True
+    null: Flags = fails
+    numbers: Flags = True
     for found in arguments:
         null = either(null, found.may_hold_null)
         nan = either(nan, found.may_hold_nan)

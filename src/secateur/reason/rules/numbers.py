@@ -96,8 +96,8 @@ def _round(mode: str) -> Rule:
                 interval, fails, nan = flt.rounded(floats(found), scale, call.type)
                 return derived(call.type, [found], interval, fails=fails, nan=nan)
             case "decimal":
-                interval, fails = dec.rounded(decimals(found), scale, call.type, mode)
-                return derived(call.type, [found], interval, fails=fails)
+                rounded, overflow = dec.rounded(decimals(found), scale, call.type, mode)
+                return derived(call.type, [found], rounded, fails=overflow)
         return None
 
     return rule
