@@ -55,8 +55,15 @@ def below(values: pa.Array, digits: int) -> pa.Array:
     if values.type.precision - values.type.scale <= digits:
         return values
     limit = pa.scalar(_EXACT.power(10, digits), pa.decimal256(DIGITS, values.type.scale))
+    ends = pc.min_max(values)
+    if _is_below(ends["max"], limit) and _is_below(pc.negate(ends["min"]), limit):
+        return values
     small = pc.and_(pc.less(values, limit), pc.greater(values, pc.negate(limit)))
     return pc.if_else(small, values, pa.scalar(None, values.type))
+
+
+def _is_below(value: pa.Scalar, limit: pa.Scalar) -> bool:
+    return pc.less(value, limit).as_py() is not False
 
 
 def add(a: Decimals, b: Decimals, type_: DataType) -> Checked | None:
@@ -69,8 +76,8 @@ def subtract(a: Decimals, b: Decimals, type_: DataType) -> Checked | None:
 
 def multiply(a: Decimals, b: Decimals, type_: DataType) -> Checked | None:
     # Two factors of 38 digits have a product of 76, but Arrow wants one digit more.
-    left = [below(x, 37 - x.type.scale).cast(pa.decimal256(37, x.type.scale)) for x in a]
-    right = [y.cast(pa.decimal256(38, y.type.scale)) for y in b]
+    left = [below(x, 37 - x.type.scale).cast(pa.decimal256(37, x.type.scale)) for x in _ends(a)]
+    right = [y.cast(pa.decimal256(38, y.type.scale)) for y in _ends(b)]
     products = [pc.multiply(x, y) for x in left for y in right]
     low = pc.min_element_wise(*products, skip_nulls=False)
     return fitted(low, pc.max_element_wise(*products, skip_nulls=False), type_)
@@ -78,7 +85,7 @@ def multiply(a: Decimals, b: Decimals, type_: DataType) -> Checked | None:
 
 def negate(a: Decimals, type_: DataType) -> Checked:
     low, high = (_negatable(x) for x in a)
-    return checked(pc.negate(high), pc.negate(low))
+    return rescaled((pc.negate(high), pc.negate(low)), type_)
 
 
 def absolute(a: Decimals, type_: DataType) -> Checked:
@@ -87,7 +94,7 @@ def absolute(a: Decimals, type_: DataType) -> Checked:
     far = pc.max_element_wise(pc.negate(low), high, skip_nulls=False)
     # The nearest to zero is the larger of low, -high and zero.
     near = pc.max_element_wise(low, pc.negate(high), zero, skip_nulls=False)
-    return checked(near, far)
+    return rescaled((near, far), type_)
 
 
 def divide(a: Decimals, b: Decimals, type_: DataType) -> Checked:
@@ -171,6 +178,11 @@ def signs(a: Decimals) -> Interval:
     """-1, 0 or 1 for each bound; the unknown count as of either sign."""
     low, high = (pc.sign(x).cast(pa.float64()).to_numpy(zero_copy_only=False) for x in a)
     return np.where(np.isnan(low), -1.0, low), np.where(np.isnan(high), 1.0, high)
+
+
+def _ends(a: Decimals) -> tuple[pa.Array, ...]:
+    """Both bounds, or the one that a constant has."""
+    return a[:1] if a[0] is a[1] else a
 
 
 def _negatable(values: pa.Array) -> pa.Array:

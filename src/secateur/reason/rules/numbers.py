@@ -88,6 +88,8 @@ def _round(mode: str) -> Rule:
         found = argument(child, scope)
         if found is None or kind(found.type) != kind(call.type):
             return None
+        if mode in ("down", "up") and kind(call.type) != "decimal":
+            return None
         match kind(call.type):
             case "integer":
                 interval, fails = int_.rounded(integers(found), scale, call.type)

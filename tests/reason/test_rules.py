@@ -1,0 +1,117 @@
+"""Every rule on what Spark does not show: nothing known, no entries, extremes, and types that it was not made for."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from secateur.query.expressions import Call, Column, Compare, IsNull, Literal, Value
+from secateur.query.plan import Settings
+from secateur.query.types import DataType, parse_type
+from secateur.reason.evaluate import evaluate, verdict_of
+from secateur.reason.facts import Facts
+from secateur.reason.ranges import RULES, Scope, facts_of
+from secateur.reason.rules import casts, conditionals, numbers
+from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
+
+TYPES = ["tinyint", "int", "bigint", "float", "double", "decimal(9,2)", "decimal(38,38)", "boolean", "string", "date"]
+FUNCTIONS = sorted({*numbers.RULES, *casts.RULES, *conditionals.RULES})
+EXTREMES: dict[str, list[Value]] = {
+    "tinyint": [-128, 0, 127],
+    "int": [-(2**31), 0, 2**31 - 1],
+    "bigint": [-(2**63), -1, 2**63 - 1],
+    "float": [-math.inf, -0.0, math.inf],
+    "double": [-math.inf, 5e-324, math.inf],
+    "decimal(9,2)": [Decimal("-9999999.99"), Decimal("0.00"), Decimal("9999999.99")],
+    "decimal(38,38)": [Decimal("-0." + "9" * 38), Decimal(0), Decimal("0." + "9" * 38)],
+    "boolean": [0, 0, 1],
+    "string": [b"", b"a", b"\xff"],
+    "date": [-(2**31), 0, 2**31 - 1],
+}
+
+
+def _stats(known: dict[str, list[tuple[Value, Value]]], count: int) -> tuple[FileStats, dict[int, ScanColumn]]:
+    columns = {i: ScanColumn(i, name, parse_type(name)) for i, name in enumerate(known)}
+
+    def load(column: ScanColumn) -> ColumnStats:
+        low, high = zip(*known[column.name], strict=True) if known[column.name] else ((), ())
+        domain = column.type.domain
+        none = pa.nulls(count, pa.int64())
+        exact = np.ones(count, np.bool_)
+        return ColumnStats(pa.array(low, domain), pa.array(high, domain), none, none, exact, exact)
+
+    rows = pa.array([10] * count, pa.int64())
+    return FileStats(rows, rows, load), columns
+
+
+def _entries(name: str, kind: str) -> list[tuple[Value, Value]]:
+    if kind == "no entries":
+        return []
+    if kind == "nothing known":
+        return [(None, None)] * 3
+    return [*itertools.combinations_with_replacement(EXTREMES[name], 2), (None, EXTREMES[name][1]), (None, None)]
+
+
+@pytest.mark.parametrize("kind", ["no entries", "nothing known", "extremes"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_rule_copes_with_every_type(function: str, kind: str) -> None:
+    known = {name: _entries(name, kind) for name in TYPES}
+    count = len(known["int"])
+    stats, columns = _stats(known, count)
+    scope = Scope(stats, columns, Settings(), verdict_of)
+    args = [Column(i, name, parse_type(name)) for i, name in enumerate(TYPES)]
+    condition = Compare("=", args[0], args[0])
+    one = Literal(1, parse_type("int"))
+    for a, b, result in itertools.product(args, args, args):
+        for call_args in ((a,), (a, b), (condition, a, b), (a, one), (a, Literal(None, b.type))):
+            if _arity(function) != len(call_args):
+                continue
+            found = facts_of(Call(function, call_args, result.type), scope)
+            if found is not None:
+                _check(found, result.type, count)
+
+
+def _arity(function: str) -> int:
+    if function in ("If", "CaseWhen"):
+        return 3
+    two = ("Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "Logarithm", "Pow", "NaNvl")
+    choices = ("Round", "BRound", "RoundFloor", "RoundCeil", "Coalesce", "Least", "Greatest")
+    return 2 if function in two + choices else 1
+
+
+def _check(found: Facts, type_: DataType, count: int) -> None:
+    assert found.type == type_ or found.type.name == "boolean"
+    for bound in (found.low, found.high):
+        assert len(bound.values) == count
+        if isinstance(bound.values, np.ndarray):
+            assert not (np.isnan(bound.values) & ~np.broadcast_to(bound.unknown, count)).any()
+        else:
+            assert bound.values.type == found.type.domain
+            assert (np.asarray(bound.values.is_null()) == np.broadcast_to(bound.unknown, count)).all()
+    for flags in (found.may_hold_null, found.may_hold_nan, found.may_hold_number, found.may_hold_value):
+        assert isinstance(flags, bool) or flags.shape == (count,)
+
+
+def test_a_null_literal_is_null_all_the_way() -> None:
+    stats, columns = _stats({"int": [(1, 5), (7, 9)]}, 2)
+    i, null = Column(0, "int", parse_type("int")), Literal(None, parse_type("int"))
+    verdict = evaluate(IsNull(Call("Add", (i, null), i.type)), stats, columns)
+    assert verdict.must.tolist() == [True, True]
+    verdict = evaluate(IsNull(Call("Coalesce", (null, Literal(3, i.type)), i.type)), stats, columns)
+    assert verdict.may.tolist() == [False, False]
+
+
+def test_what_other_modules_register_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    stats, columns = _stats({"date": [(1, 5)]}, 1)
+    scope = Scope(stats, columns, Settings(), verdict_of)
+    call = Call("Cast", (Column(0, "date", parse_type("date")),), parse_type("timestamp"))
+    monkeypatch.delitem(casts.CASTS, ("date", "timestamp"), raising=False)
+    assert facts_of(call, scope) is None
+    monkeypatch.setitem(casts.CASTS, ("date", "timestamp"), lambda call, scope: facts_of(call.args[0], scope))
+    assert facts_of(call, scope) is not None
+    assert "Cast" in RULES
