@@ -5,7 +5,10 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
 * plan node ``{"n": class, "x": [expressions], "q": [subquery plans], "c": [children]}``, with ``"r": 1`` if it is
   random; a scan has its own fields;
 * expression ``{"a": id, "n": name, "t": type}`` (column), ``{"v": value, "t": type}`` (literal) or
-  ``{"f": class, "t": type, "c": [children]}`` with ``"d": 0`` if the function is not deterministic;
+  ``{"f": class, "t": type, "c": [children]}`` with ``"d": 0`` if the function is not deterministic, ``"z"`` for the
+  time zone that it is evaluated in and ``"u"`` for the unit that it counts in;
+* zone ``[[seconds of each change and of the end], [offset before the first and after each], [least, greatest after the
+  end]]``, as :class:`secateur.query.zones.Zone` takes them;
 * edit ``{"scan": id, "fp": fingerprint, "skip": base64 of one bit per file, "skipped": count}``.
 """
 
@@ -40,6 +43,7 @@ from secateur.query.plan import Filter, Plan, Project, Query, Scan, Settings
 from secateur.query.plan import Opaque as OpaquePlan
 from secateur.query.types import DataType, parse_type
 from secateur.query.values import decode_value
+from secateur.query.zones import Zone
 from secateur.stats.filestats import Mask, ScanColumn
 
 Wire = dict[str, Any]
@@ -59,7 +63,9 @@ def decode_query(request: Wire) -> Query:
     """The query of a ``decide`` request."""
     try:
         conf = request["conf"]
-        settings = Settings(conf["time_zone"], conf["ansi"], conf["case_sensitive"])
+        zones = {name: Zone(*table) for name, table in request.get("zones", {}).items()}
+        legacy = conf.get("legacy_formats", False)
+        settings = Settings(conf["time_zone"], conf["ansi"], conf["case_sensitive"], zones, legacy)
         return Query(request["query"], request["stage"], decode_plan(request["plan"], settings), settings)
     except (KeyError, TypeError, ValueError, IndexError, ArithmeticError) as problem:
         raise WireError(f"the plan could not be decoded: {type(problem).__name__}: {problem}") from problem
@@ -146,7 +152,7 @@ def decode_expression(e: Wire) -> Expression:
             pass
     if function.endswith(("Subquery", "Exists", "ListQuery", "Udf", "UDF")):
         return Opaque(function, f"the value of {function} is not known before the query runs", type_, args)
-    return Call(function, args, type_)
+    return Call(function, args, type_, e.get("z", ""), e.get("u", ""))
 
 
 def _with_lists(parts: Sequence[Expression]) -> Sequence[Expression]:

@@ -167,6 +167,11 @@ class Call:
     function: str
     args: tuple[Expression, ...]
     type: DataType
+    zone: str = ""
+    """The time zone that Spark evaluates it in, empty if it has none: set when a query is analysed, so not always the
+    session's when it runs."""
+    unit: str = ""
+    """What TimestampAdd and TimestampDiff count in."""
 
     def __str__(self) -> str:
         return f"{self.function.lower()}({', '.join(map(str, self.args))})"

@@ -12,11 +12,12 @@ A node is *random* if what it computes for one row depends on which rows came be
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from secateur.query.expressions import Expression
+from secateur.query.zones import Zone
 from secateur.stats.filestats import ScanColumn
 
 
@@ -108,6 +109,10 @@ class Settings:
     time_zone: str = "UTC"
     ansi: bool = True
     case_sensitive: bool = False
+    zones: Mapping[str, Zone] = field(default_factory=dict, compare=False)
+    """The time zones that expressions name."""
+    legacy_formats: bool = False
+    """Times are written as Spark 2 wrote them, by rules that are not modelled."""
 
 
 @dataclass(frozen=True, slots=True)

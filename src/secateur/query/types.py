@@ -10,12 +10,14 @@ tinyint, smallint, int, bigint         int64                the number
 boolean                                int64                0 or 1
 date                                   int64                days since 1970-01-01
 timestamp, timestamp_ntz               int64                microseconds since 1970-01-01
+interval of days to seconds            int64                microseconds
+interval of years to months            int64                months
 float, double                          float64              the number (NaN is never a bound, rule S5)
 decimal(p, s)                          decimal128(38, s)    the number
 string                                 binary               the UTF-8 bytes (rule S6)
 =====================================  ===================  ==========================================
 
-Everything else (binary, intervals, collated strings, nested types) has no domain: unknown, hence kept (rule S1).
+Everything else (binary, legacy intervals, collated strings, nested types) has no domain: unknown, hence kept (rule S1).
 """
 
 from __future__ import annotations
@@ -27,7 +29,14 @@ import pyarrow as pa
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 FLOATS = ("float", "double")
-_INT64 = frozenset({*INTEGERS, "boolean", "date", "timestamp", "timestamp_ntz"})
+_FIELDS = ("day", "hour", "minute", "second")
+DAY_TIME = tuple(
+    f"interval {first}" if first == last else f"interval {first} to {last}"
+    for i, first in enumerate(_FIELDS)
+    for last in _FIELDS[i:]
+)
+YEAR_MONTH = ("interval year", "interval month", "interval year to month")
+_INT64 = frozenset({*INTEGERS, *DAY_TIME, *YEAR_MONTH, "boolean", "date", "timestamp", "timestamp_ntz"})
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 

@@ -41,7 +41,8 @@ final class Call {
     StringBuilder head = new StringBuilder("{\"op\":\"decide\",\"query\":").append(state.id).append(",\"call\":").append(id);
     head.append(",\"explained\":").append(state.explained).append(",\"stage\":\"").append(late ? "late" : "early").append("\",");
     PlanWriter.settings(head, conf);
-    head.append(",\"plan\":").append(writer.out);
+    head.append(",\"plan\":").append(writer.out).append(",\"zones\":");
+    writer.zones.write(head);
     Map answer = ask(head + "}");
     List need = (List) answer.get("need");
     if (need == null || need.isEmpty()) return answer;

@@ -18,6 +18,8 @@ import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.Rand;
 import org.apache.spark.sql.catalyst.expressions.Randn;
+import org.apache.spark.sql.catalyst.expressions.TimestampAdd;
+import org.apache.spark.sql.catalyst.expressions.TimestampDiff;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -32,6 +34,7 @@ import scala.jdk.javaapi.CollectionConverters;
 final class PlanWriter {
   final StringBuilder out = new StringBuilder(1024);
   final List scans = new ArrayList();
+  final Zones zones = new Zones();
   private final boolean late;
   private final QueryState state;
   private final SQLConf conf;
@@ -136,6 +139,8 @@ final class PlanWriter {
     out.append('{');
     Json.field(out, "f", e.getClass().getSimpleName());
     type(e);
+    String zone = zones.of(e);
+    if (zone != null) Json.field(out.append(','), "z", zone);
     if (e instanceof Alias) {
       out.append(",\"i\":").append(((Alias) e).exprId().id()).append(',');
       Json.field(out, "n", ((Alias) e).name());
@@ -157,6 +162,8 @@ final class PlanWriter {
     boolean below = true;
     for (int i = 0; i < children.size(); i++) below = below && ((Expression) children.get(i)).deterministic();
     if (below && !e.deterministic()) out.append(",\"d\":0");
+    String unit = e instanceof TimestampAdd ? ((TimestampAdd) e).unit() : e instanceof TimestampDiff ? ((TimestampDiff) e).unit() : null;
+    if (unit != null) Json.field(out.append(','), "u", unit);
     out.append(",\"c\":[");
     for (int i = 0; i < children.size(); i++) {
       if (i > 0) out.append(',');
@@ -190,6 +197,8 @@ final class PlanWriter {
   static void settings(StringBuilder out, SQLConf conf) {
     out.append("\"conf\":{\"ansi\":").append(conf.ansiEnabled()).append(",\"case_sensitive\":").append(conf.caseSensitiveAnalysis());
     Json.field(out.append(','), "time_zone", conf.sessionLocalTimeZone());
+    boolean legacy = conf.getConfString("spark.sql.legacy.timeParserPolicy", "CORRECTED").equalsIgnoreCase("LEGACY");
+    out.append(",\"legacy_formats\":").append(legacy);
     out.append("},\"options\":{");
     Map options = new TreeMap(CollectionConverters.asJava(conf.getAllConfs()));
     boolean first = true;

@@ -1,7 +1,7 @@
 """Casts between types: the range of the result from the range of the argument.
 
-``CASTS`` holds a rule for each pair of kinds (see :func:`~secateur.reason.rules.intervals.kind`); other modules add to
-it. Whether a cast is ``cast`` in ANSI mode, in legacy mode or ``try_cast`` does not matter: where it can fail, NULL is
+``CASTS`` holds a rule for each pair of kinds (see :func:`~secateur.reason.rules.intervals.kind`); those of dates and
+timestamps are in ``times``. Whether a cast is ``cast`` in ANSI mode, in legacy mode or ``try_cast`` does not matter: where it can fail, NULL is
 possible.
 
 =====================  ======================================================================================
@@ -35,6 +35,7 @@ from secateur.reason.ranges import Rule, Scope
 from secateur.reason.rules import decimals as dec
 from secateur.reason.rules import floats as flt
 from secateur.reason.rules import integers as int_
+from secateur.reason.rules import times
 from secateur.reason.rules.intervals import (
     LIMITS,
     Interval,
@@ -170,7 +171,8 @@ CASTS: dict[tuple[str, str], Rule] = {
 def _cast(call: Call, scope: Scope) -> Facts | None:
     if len(call.args) != 1:
         return None
-    rule = CASTS.get((kind(call.args[0].type), kind(call.type)))
+    source, target = call.args[0].type, call.type
+    rule = CASTS.get((kind(source), kind(target))) or times.CASTS.get((source.name, target.name))
     return rule(call, scope) if rule else None
 
 

@@ -1,7 +1,487 @@
-"""Dates and timestamps: the range of the result from the ranges of the arguments."""
+"""Dates and timestamps: the range of the result from the ranges of the arguments.
+
+Every rule gives up on an entry unless all bounds are known and lie in the years 1 to 9999, and as a whole on arguments
+of other types than listed here. *Local* times are those in the time zone of the expression (see
+:mod:`secateur.query.zones`), for a timestamp without time zone they are its own.
+
+================================================  ==============================================================
+function                                          range of the result
+================================================  ==============================================================
+Year, YearOfWeek                                  grows with the date
+Quarter, Month, DayOfYear                         grows with the date within a year, else all of them
+WeekOfYear                                        the same within a year of ISO weeks
+DayOfMonth                                        grows with the date within a month, else 1 to 31
+DayOfWeek, WeekDay                                grows with the date within a week, from Sunday or from Monday
+Hour, Minute, Second                              grows with local time within a day, an hour, a minute
+TruncDate, LastDay, NextDay                       grows with the date; gives up if the unit or day is no literal
+TruncTimestamp                                    grows with local time; gives up if the unit is no literal
+DateAdd, DateSub, AddMonths, DateAddYMInterval    grows with both (DateSub falls with the second); gives up if the
+                                                  result may leave the dates, where Spark wraps around
+DateDiff, SubtractDates, SubtractTimestamps       difference of both, of timestamps in local time; gives up on legacy
+                                                  intervals
+TimestampAddInterval, TimestampAddYMInterval,     grows with local time; gives up if what is added is no literal,
+TimestampAdd, TimeAdd                             and on legacy intervals
+TimestampDiff                                     grows with the end, falls with the start, one month wider for months
+MonthsBetween                                     months and days / 31, a quarter of a month wider
+UnixTimestamp, ToUnixTimestamp                    of timestamps and dates, rounded towards zero; gives up on strings
+UnixDate, UnixSeconds, UnixMillis, UnixMicros,    the number, rounded down
+CastTimestampNTZToLong
+SecondsToTimestamp, MillisToTimestamp,            the number times a constant; gives up where that overflows and on
+MicrosToTimestamp, DateFromUnixDate               fractions
+DateFormatClass, FromUnixTime                     formats that write larger units first; gives up on all others and
+                                                  on legacy formats
+================================================  ==============================================================
+
+``CASTS`` has the casts between dates, timestamps and what they can be cast to.
+"""
 
 from __future__ import annotations
 
-from secateur.reason.ranges import Rule
+from collections.abc import Callable
+from typing import TypeAlias
 
-RULES: dict[str, Rule] = {}
+import numpy as np
+import pyarrow as pa
+
+from secateur.query.expressions import Call, Expression, Literal
+from secateur.query.types import DAY_TIME, INTEGERS, YEAR_MONTH
+from secateur.query.zones import UTC, Zone
+from secateur.reason.facts import Bound, Facts
+from secateur.reason.ranges import Rule, Scope
+from secateur.reason.rules import calendar
+from secateur.reason.rules.spans import DAY, DAYS, INT32, INT64, MICROS, Ints, Span, facts_from, span_of, strict
+from secateur.stats.filestats import Mask
+
+Step: TypeAlias = Callable[[Ints], Ints]
+Widen: TypeAlias = Callable[[Ints, Ints], tuple[Ints, Ints]]
+
+SECOND, MINUTE, HOUR = 1_000_000, 60_000_000, 3_600_000_000
+TIMESTAMPS = ("timestamp", "timestamp_ntz")
+_SAFE = 2**61
+"""Numbers up to this can be added to a timestamp without leaving int64."""
+_UNITS: dict[str, tuple[int, int, int]] = {
+    "MICROSECOND": (0, 0, 1),
+    "MILLISECOND": (0, 0, 1000),
+    "SECOND": (0, 0, SECOND),
+    "MINUTE": (0, 0, MINUTE),
+    "HOUR": (0, 0, HOUR),
+    "DAY": (0, 1, 0),
+    "DAYOFYEAR": (0, 1, 0),
+    "WEEK": (0, 7, 0),
+    "MONTH": (1, 0, 0),
+    "QUARTER": (3, 0, 0),
+    "YEAR": (12, 0, 0),
+}
+"""The months, days and microseconds of a unit of TimestampAdd."""
+_WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
+_FORMATS = {
+    "yyyy": ("Y", ""),
+    "yyyy-MM": ("M", ""),
+    "yyyy-MM-dd": ("D", ""),
+    "yyyyMM": ("M", "-"),
+    "yyyyMMdd": ("D", "-"),
+    "yyyy-MM-dd HH": ("h", ""),
+    "yyyy-MM-dd HH:mm": ("m", ""),
+    "yyyy-MM-dd HH:mm:ss": ("s", ""),
+}
+"""Formats that sort like time: numpy's unit, and what to remove from its text."""
+
+
+def zone_of(call: Call, scope: Scope, of: Expression | None = None) -> Zone | None:
+    """The time zone that a call is evaluated in, for a timestamp without time zone UTC; None if it is not known."""
+    if of is not None and of.type.name == "timestamp_ntz":
+        return UTC
+    name = call.zone or scope.settings.time_zone
+    return scope.settings.zones.get(name) or (UTC if name == "UTC" else None)
+
+
+def grows(step: Step) -> Widen:
+    """A function that never falls."""
+    return lambda low, high: (step(low), step(high))
+
+
+def within(period: Step, step: Step, least: int, most: int) -> Widen:
+    """A function that never falls within a period and takes all values from least to most over several."""
+
+    def widen(low: Ints, high: Ints) -> tuple[Ints, Ints]:
+        same = period(low) == period(high)
+        return np.where(same, step(low), least), np.where(same, step(high), most)
+
+    return widen
+
+
+def _rule(types: tuple[str, ...], widen: Widen, limits: tuple[int, int] | None = None) -> Rule:
+    """A function of one argument."""
+
+    def rule(call: Call, scope: Scope) -> Facts | None:
+        span = span_of(call.args[0], scope, types, limits)
+        return None if span is None else facts_from(call.type, *widen(span.low, span.high), span.known, span.facts)
+
+    return rule
+
+
+def _same(numbers: Ints) -> Ints:
+    return numbers
+
+
+def _divided(by: int) -> Widen:
+    return grows(lambda numbers: numbers // by)
+
+
+def _truncated(numbers: Ints, by: int) -> Ints:
+    """Divided and rounded towards zero, as Java does."""
+    return np.sign(numbers) * (np.abs(numbers) // by)
+
+
+def _times(factor: int) -> tuple[Widen, tuple[int, int]]:
+    """A product, and what it can be of without overflow."""
+    return grows(lambda numbers: numbers * factor), (-(INT64[1] // factor), INT64[1] // factor)
+
+
+# Instants and local times ---------------------------------------------------------------------------------------------
+
+
+def _local(e: Expression, call: Call, scope: Scope) -> tuple[Span, Zone] | None:
+    """The local times of an expression and the zone that they are of."""
+    span, zone = span_of(e, scope, TIMESTAMPS), zone_of(call, scope, e)
+    if span is None or zone is None:
+        return None
+    return Span(*zone.local(span.low, span.high), span.known, span.facts), zone
+
+
+def _of_local(widen: Widen) -> Rule:
+    """A function of the local time of a timestamp."""
+
+    def rule(call: Call, scope: Scope) -> Facts | None:
+        found = _local(call.args[0], call, scope)
+        if found is None:
+            return None
+        span, _ = found
+        return facts_from(call.type, *widen(span.low, span.high), span.known, span.facts)
+
+    return rule
+
+
+def _shifted(call: Call, scope: Scope, e: Expression, months: int, days: int, micros: int) -> Facts | None:
+    """A timestamp plus months and days in local time, then microseconds."""
+    found = _local(e, call, scope)
+    if found is None or max(abs(months) * 31 + abs(days), abs(micros) // DAY) > 10_000_000:
+        return None
+    span, zone = found
+    low, high = span.low, span.high
+    if months or days:
+        low, high = (_moved(bound, months) + days * DAY for bound in (low, high))
+        low, high = zone.instants(low, high)
+    else:
+        # Not by way of local time, which would lose what is known in hours that clocks repeat.
+        exact = span_of(e, scope, TIMESTAMPS)
+        assert exact is not None
+        low, high = exact.low, exact.high
+    return facts_from(call.type, low + micros, high + micros, span.known, span.facts)
+
+
+def _moved(local: Ints, months: int) -> Ints:
+    """A local time some months later."""
+    return calendar.add_months(local // DAY, months) * DAY + local % DAY if months else local
+
+
+def _add_interval(call: Call, scope: Scope) -> Facts | None:
+    match call.args:
+        case (start, Literal(value=int(value), type=type_)) if type_.name in DAY_TIME:
+            days = abs(value) // DAY * (1 if value > 0 else -1)
+            return _shifted(call, scope, start, 0, days, value - days * DAY)
+        case (start, Literal(value=int(value), type=type_)) if type_.name in YEAR_MONTH:
+            return _shifted(call, scope, start, value, 0, 0)
+    return None
+
+
+def _add_units(call: Call, scope: Scope) -> Facts | None:
+    unit = _UNITS.get(call.unit.upper())
+    match call.args:
+        case (Literal(value=int(value)), start) if unit:
+            months, days, micros = (value * part for part in unit)
+            return _shifted(call, scope, start, months, days, micros)
+    return None
+
+
+# Units and formats ----------------------------------------------------------------------------------------------------
+
+
+def _word(e: Expression) -> str | None:
+    """A literal keyword in capitals."""
+    match e:
+        case Literal(value=bytes(word)) if word.isascii():
+            return word.decode().upper()
+    return None
+
+
+_DATE_UNITS: dict[str | None, Step] = {
+    "WEEK": calendar.start_of_week,
+    **dict.fromkeys(("MON", "MONTH", "MM"), calendar.start_of_month),
+    "QUARTER": calendar.start_of_quarter,
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), calendar.start_of_year),
+}
+_TIME_UNITS: dict[str | None, int] = {"MINUTE": MINUTE, "HOUR": HOUR, "DAY": DAY, "DD": DAY}
+_FINE_UNITS: dict[str | None, int] = {"MICROSECOND": 1, "MILLISECOND": 1000, "SECOND": SECOND}
+
+
+def _trunc_date(call: Call, scope: Scope) -> Facts | None:
+    step = _DATE_UNITS.get(_word(call.args[1]))
+    return _rule(("date",), grows(step))(call, scope) if step else None
+
+
+def _trunc_timestamp(call: Call, scope: Scope) -> Facts | None:
+    unit, e = _word(call.args[0]), call.args[1]
+    if unit in _FINE_UNITS:
+        # No zone is ahead by a fraction of a second.
+        size = _FINE_UNITS[unit]
+        span = span_of(e, scope, ("timestamp",))
+        if span is None:
+            return None
+        return facts_from(call.type, span.low // size * size, span.high // size * size, span.known, span.facts)
+    found = _local(e, call, scope)
+    if found is None or not (unit in _TIME_UNITS or unit in _DATE_UNITS):
+        return None
+    span, zone = found
+    if unit in _TIME_UNITS:
+        size = _TIME_UNITS[unit]
+        low, high = span.low // size * size, span.high // size * size
+    else:
+        step = _DATE_UNITS[unit]
+        low, high = step(span.low // DAY) * DAY, step(span.high // DAY) * DAY
+    return facts_from(call.type, *zone.instants(low, high), span.known, span.facts)
+
+
+def _next_day(call: Call, scope: Scope) -> Facts | None:
+    word = _word(call.args[1])
+    days = [i for i, name in enumerate(_WEEKDAYS) if word in (name, name[:3], name[:2])]
+    return _rule(("date",), grows(lambda d: calendar.next_day(d, days[0])))(call, scope) if days else None
+
+
+def _text(call: Call, scope: Scope, low: Ints, high: Ints, known: Mask, source: Facts, pattern: str) -> Facts | None:
+    """Local times as text; larger units come first, so that the text sorts as they do."""
+    if pattern not in _FORMATS or scope.settings.legacy_formats or call.type.name != "string":
+        return None
+    unit, drop = _FORMATS[pattern]
+    fits = known & (low >= MICROS[0]) & (high <= MICROS[1])
+    bounds = [_written(np.where(fits, bound, 0), unit, drop, fits) for bound in (low, high)]
+    return strict(call.type, *bounds, ~fits, source)
+
+
+def _written(local: Ints, unit: str, drop: str, known: Mask) -> Bound:
+    text = np.datetime_as_string(local.astype("datetime64[us]"), unit=unit)
+    text = np.char.replace(np.char.replace(text, "T", " "), "-", "") if drop else np.char.replace(text, "T", " ")
+    return Bound(pa.array(np.char.encode(text, "ascii"), pa.binary(), mask=~known), ~known)
+
+
+def _format_timestamp(call: Call, scope: Scope) -> Facts | None:
+    found = _local(call.args[0], call, scope)
+    match call.args[1]:
+        case Literal(value=bytes(pattern)) if found:
+            span, _ = found
+            return _text(call, scope, span.low, span.high, span.known, span.facts, pattern.decode("utf-8", "replace"))
+    return None
+
+
+def _format_seconds(call: Call, scope: Scope) -> Facts | None:
+    span, zone = span_of(call.args[0], scope, ("bigint",), (MICROS[0] // SECOND, MICROS[1] // SECOND)), zone_of(call, scope)
+    match call.args[1]:
+        case Literal(value=bytes(pattern)) if span and zone:
+            low, high = zone.local(span.low * SECOND, span.high * SECOND)
+            return _text(call, scope, low, high, span.known, span.facts, pattern.decode("utf-8", "replace"))
+    return None
+
+
+# Two arguments --------------------------------------------------------------------------------------------------------
+
+
+def _two(
+    first: tuple[str, ...], second: tuple[str, ...], widen: Callable[[Span, Span], tuple[Ints, Ints]]
+) -> Rule:
+    """A function of two arguments."""
+
+    def rule(call: Call, scope: Scope) -> Facts | None:
+        a, b = span_of(call.args[0], scope, first), span_of(call.args[1], scope, second)
+        if a is None or b is None or call.type.domain is None:
+            return None
+        known = a.known & b.known & a.within(INT32) & b.within(INT32)
+        return facts_from(call.type, *widen(a, b), known, a.facts, b.facts)
+
+    return rule
+
+
+def _add_months(a: Span, b: Span) -> tuple[Ints, Ints]:
+    return calendar.add_months(a.low, b.low), calendar.add_months(a.high, b.high)
+
+
+def _subtract_timestamps(call: Call, scope: Scope) -> Facts | None:
+    found = [_local(e, call, scope) for e in call.args]
+    if found[0] is None or found[1] is None or call.type.name not in DAY_TIME or call.args[0].type != call.args[1].type:
+        return None
+    (a, _), (b, _) = found[0], found[1]
+    return facts_from(call.type, a.low - b.high, a.high - b.low, a.known & b.known, a.facts, b.facts)
+
+
+def _difference(call: Call, scope: Scope) -> Facts | None:
+    """TimestampDiff(start, end)."""
+    unit = call.unit.upper()
+    size = _UNITS.get(unit)
+    start, end = (_local(e, call, scope) for e in call.args)
+    if size is None or unit == "DAYOFYEAR" or start is None or end is None or call.args[0].type != call.args[1].type:
+        return None
+    a, b = start[0], end[0]
+    months, days, micros = size
+    if months:
+        low = calendar.months(b.low // DAY) - calendar.months(a.high // DAY) - 1
+        high = calendar.months(b.high // DAY) - calendar.months(a.low // DAY) + 1
+        low, high = _truncated(low, months), _truncated(high, months)
+    else:
+        low, high = (_truncated(n, days * DAY + micros) for n in (b.low - a.high, b.high - a.low))
+    return facts_from(call.type, low, high, a.known & b.known, a.facts, b.facts)
+
+
+def _months_between(call: Call, scope: Scope) -> Facts | None:
+    """Whole months if the days of the month agree or are both the last, else days count 1 / 31."""
+    end, start = (_local(e, call, scope) for e in call.args[:2])
+    if end is None or start is None or not isinstance(call.args[2], Literal) or call.args[2].value is None:
+        return None
+    a, b = end[0], start[0]
+    # Three days between the ends of months, and two for the time of day: some days in history had 48 hours.
+    slack = 0.25
+    low = _fractional_months(a.low) - _fractional_months(b.high) - slack
+    high = _fractional_months(a.high) - _fractional_months(b.low) + slack
+    known = a.known & b.known
+    return strict(call.type, Bound(low, ~known), Bound(high, ~known), ~known, a.facts, b.facts)
+
+
+def _fractional_months(local: Ints) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    days = local // DAY
+    return np.asarray(calendar.months(days) + (calendar.day_of_month(days) - 1) / 31, np.float64)
+
+
+def _unix_timestamp(call: Call, scope: Scope) -> Facts | None:
+    e = call.args[0]
+    if e.type.name == "date":
+        span, zone = span_of(e, scope, ("date",)), zone_of(call, scope)
+        if span is None or zone is None:
+            return None
+        low, high = zone.instants(span.low * DAY, span.high * DAY)
+    else:
+        span = span_of(e, scope, TIMESTAMPS)
+        if span is None:
+            return None
+        low, high = span.low, span.high
+    return facts_from(call.type, _truncated(low, SECOND), _truncated(high, SECOND), span.known, span.facts)
+
+
+_DATE = ("date",)
+_SMALL = ("tinyint", "smallint", "int")
+
+
+def _of_date(widen: Widen) -> Rule:
+    return _rule(_DATE, widen)
+
+
+RULES: dict[str, Rule] = {
+    "Year": _of_date(grows(calendar.year)),
+    "YearOfWeek": _of_date(grows(calendar.iso_year)),
+    "Quarter": _of_date(within(calendar.year, calendar.quarter, 1, 4)),
+    "Month": _of_date(within(calendar.year, calendar.month, 1, 12)),
+    "DayOfYear": _of_date(within(calendar.year, calendar.day_of_year, 1, 366)),
+    "WeekOfYear": _of_date(within(calendar.iso_year, calendar.iso_week, 1, 53)),
+    "DayOfMonth": _of_date(within(calendar.months, calendar.day_of_month, 1, 31)),
+    "DayOfWeek": _of_date(within(calendar.week_from_sunday, calendar.day_of_week, 1, 7)),
+    "WeekDay": _of_date(within(calendar.week, calendar.weekday, 0, 6)),
+    "Hour": _of_local(within(lambda t: t // DAY, lambda t: t % DAY // HOUR, 0, 23)),
+    "Minute": _of_local(within(lambda t: t // HOUR, lambda t: t % HOUR // MINUTE, 0, 59)),
+    "Second": _of_local(within(lambda t: t // MINUTE, lambda t: t % MINUTE // SECOND, 0, 59)),
+    "TruncDate": _trunc_date,
+    "TruncTimestamp": _trunc_timestamp,
+    "LastDay": _of_date(grows(calendar.last_of_month)),
+    "NextDay": _next_day,
+    "DateAdd": _two(_DATE, _SMALL, lambda a, b: (a.low + b.low, a.high + b.high)),
+    "DateSub": _two(_DATE, _SMALL, lambda a, b: (a.low - b.high, a.high - b.low)),
+    "AddMonths": _two(_DATE, ("int",), _add_months),
+    "DateAddYMInterval": _two(_DATE, YEAR_MONTH, _add_months),
+    "DateDiff": _two(_DATE, _DATE, lambda a, b: (a.low - b.high, a.high - b.low)),
+    "SubtractDates": _two(_DATE, _DATE, lambda a, b: ((a.low - b.high) * DAY, (a.high - b.low) * DAY)),
+    "SubtractTimestamps": _subtract_timestamps,
+    "TimestampAddInterval": _add_interval,
+    "TimeAdd": _add_interval,
+    "TimestampAddYMInterval": _add_interval,
+    "TimestampAdd": _add_units,
+    "TimestampDiff": _difference,
+    "MonthsBetween": _months_between,
+    "UnixTimestamp": _unix_timestamp,
+    "ToUnixTimestamp": _unix_timestamp,
+    "UnixDate": _of_date(grows(_same)),
+    "UnixSeconds": _rule(("timestamp",), _divided(SECOND)),
+    "UnixMillis": _rule(("timestamp",), _divided(1000)),
+    "UnixMicros": _rule(("timestamp",), grows(_same)),
+    "CastTimestampNTZToLong": _rule(("timestamp_ntz",), _divided(SECOND)),
+    "SecondsToTimestamp": _rule(INTEGERS, *_times(SECOND)),
+    "MillisToTimestamp": _rule(INTEGERS, *_times(1000)),
+    "MicrosToTimestamp": _rule(INTEGERS, *_times(1)),
+    "DateFromUnixDate": _rule(("int",), grows(_same)),
+    "DateFormatClass": _format_timestamp,
+    "FromUnixTime": _format_seconds,
+}
+
+
+def _local_dates(call: Call, scope: Scope) -> Facts | None:
+    return _of_local(_divided(DAY))(call, scope)
+
+
+def _instants_of(size: int) -> Rule:
+    """Local times, in units of so many microseconds, to instants."""
+
+    def rule(call: Call, scope: Scope) -> Facts | None:
+        span, zone = span_of(call.args[0], scope, ("date", "timestamp_ntz")), zone_of(call, scope)
+        if span is None or zone is None:
+            return None
+        low, high = zone.instants(span.low * size, span.high * size)
+        return facts_from(call.type, low, high, span.known, span.facts)
+
+    return rule
+
+
+def _to_double(call: Call, scope: Scope) -> Facts | None:
+    span = span_of(call.args[0], scope, ("timestamp",))
+    if span is None:
+        return None
+    low, high = (Bound(bound / 1e6, ~span.known) for bound in (span.low, span.high))
+    return strict(call.type, low, high, ~span.known, span.facts)
+
+
+def _to_text(call: Call, scope: Scope) -> Facts | None:
+    """The fraction of a second comes last and only if there is one: whole seconds are below, all digits above."""
+    e = call.args[0]
+    if e.type.name == "date":
+        span = span_of(e, scope, _DATE)
+        return span and _text(call, scope, span.low * DAY, span.high * DAY, span.known, span.facts, "yyyy-MM-dd")
+    found = _local(e, call, scope)
+    if found is None or scope.settings.legacy_formats:
+        return None
+    span, _ = found
+    fits = span.within(MICROS)
+    low = _written(np.where(fits, span.low, 0), "s", "", fits)
+    high = _written(np.where(fits, span.high, 0), "us", "", fits)
+    return strict(call.type, low, high, ~fits, span.facts)
+
+
+CASTS: dict[tuple[str, str], Rule] = {
+    ("date", "timestamp"): _instants_of(DAY),
+    ("date", "timestamp_ntz"): _of_date(grows(lambda days: days * DAY)),
+    ("timestamp", "date"): _local_dates,
+    ("timestamp_ntz", "date"): _local_dates,
+    ("timestamp", "timestamp_ntz"): _of_local(grows(_same)),
+    ("timestamp_ntz", "timestamp"): _instants_of(1),
+    ("timestamp", "bigint"): _rule(("timestamp",), _divided(SECOND)),
+    ("timestamp", "int"): _rule(("timestamp",), _divided(SECOND)),
+    ("timestamp", "double"): _to_double,
+    **{(integer, "timestamp"): _rule(INTEGERS, *_times(SECOND)) for integer in INTEGERS},
+    **{(time, "string"): _to_text for time in ("date", *TIMESTAMPS)},
+    **{(interval, "interval day to second"): _rule(DAY_TIME, grows(_same)) for interval in DAY_TIME},
+    **{(interval, "interval year to month"): _rule(YEAR_MONTH, grows(_same)) for interval in YEAR_MONTH},
+}
+"""The rules of casts by the names of both types."""

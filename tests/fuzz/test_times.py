@@ -1,0 +1,361 @@
+"""Dates and timestamps against Spark: random predicates over nasty moments in several time zones, and a table by hand."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import secateur
+from tests.fuzz.campaign import Tally, command_line, judge, settings
+from tests.fuzz.harness import Bench
+
+ZONES = (
+    "UTC",
+    "America/New_York",
+    "Europe/Berlin",
+    "Asia/Kolkata",
+    "Australia/Lord_Howe",
+    "+05:30",
+    "Asia/Tehran",
+    "America/Sao_Paulo",
+)
+CONFS = [
+    {"spark.sql.session.timeZone": zone, "spark.sql.ansi.enabled": ansi}
+    for ansi in ("true", "false")
+    for zone in ZONES
+]
+EPOCH = dt.datetime(1970, 1, 1)
+SECOND, HOUR, DAY = 10**6, 3600 * 10**6, 86400 * 10**6
+
+
+def micros(text: str) -> int:
+    """Microseconds of a time in UTC."""
+    since = dt.datetime.fromisoformat(text) - EPOCH
+    return (since.days * 86400 + since.seconds) * SECOND + since.microseconds
+
+
+MOMENTS = [
+    micros(text)
+    for text in (
+        "0001-01-03T00:00:00",
+        "0999-12-31T23:59:59.999999",
+        "1582-10-04T12:00:00",
+        "1582-10-15T00:00:00",
+        "1883-11-18T17:00:00",  # New York leaves local mean time
+        "1893-03-31T23:06:32",  # Berlin
+        "1899-12-31T23:59:59.999999",
+        "1900-03-01T00:00:00",
+        "1916-04-30T22:00:00",
+        "1941-10-01T00:00:00",
+        "1945-05-24T00:00:00",
+        "1969-12-31T23:59:59.999999",
+        "1970-01-01T00:00:00",
+        "1981-02-28T14:00:00",  # Lord Howe
+        "1999-12-31T23:59:59",
+        "2000-02-29T00:00:00",
+        "2008-10-04T15:30:00",  # Lord Howe, half an hour
+        "2012-02-29T12:00:00",
+        "2018-11-04T03:00:00",  # São Paulo, at midnight
+        "2019-02-17T02:00:00",
+        "2021-03-21T20:30:00",  # Tehran, at midnight
+        "2021-09-21T19:30:00",
+        "2023-12-31T23:30:00",
+        "2024-02-29T00:00:00",
+        "2024-03-10T07:00:00",  # New York
+        "2024-03-31T01:00:00",  # Berlin
+        "2024-04-06T15:00:00",
+        "2024-10-27T01:00:00",
+        "2024-11-03T06:00:00",
+        "2024-12-30T00:00:00",  # the first day of the ISO year 2025
+        "2037-11-01T06:00:00",
+        "2099-12-31T12:00:00",
+        "2150-03-14T07:00:00",
+        "9999-12-30T00:00:00",
+    )
+]
+SPREADS = (0, 0, 1, SECOND, 60 * SECOND, HOUR, 3 * HOUR, DAY, 7 * DAY, 32 * DAY, 370 * DAY, 4000 * DAY)
+LEAST, MOST = micros("0001-01-02T00:00:00"), micros("9999-12-30T23:59:59.999999")
+
+
+def nasty(rng: Random) -> Sequence[pa.Table]:
+    """Two dozen files of five rows; some constant, some without a value, most narrow."""
+    return [_file(rng) for _ in range(24)]
+
+
+def _file(rng: Random) -> pa.Table:
+    rows = rng.randint(1, 6)
+    columns = {}
+    moment, spread = rng.choice(MOMENTS), rng.choice(SPREADS)
+    for name, kind in {
+        "d": pa.date32(),
+        "e": pa.date32(),
+        "ts": pa.timestamp("us", "UTC"),
+        "us": pa.timestamp("us", "UTC"),
+        "n": pa.timestamp("us"),
+        "i": pa.int32(),
+        "l": pa.int64(),
+    }.items():
+        if rng.random() < 0.3:
+            moment, spread = rng.choice(MOMENTS), rng.choice(SPREADS)
+        values = [min(max(moment + rng.randint(-spread, spread), LEAST), MOST) for _ in range(rows)]
+        if name in "de":
+            values = [v // DAY for v in values]
+        elif name == "i":
+            values = [rng.choice((0, 1, 7, 31, -400, v // DAY)) for v in values]
+        elif name == "l":
+            values = [v // SECOND for v in values]
+        nulls = rng.choice((0.0, 0.0, 0.0, 0.3, 1.0 if rng.random() < 0.3 else 0.0))
+        columns[name] = pa.array([None if rng.random() < nulls else v for v in values], pa.int64()).cast(
+            pa.int32() if kind in (pa.date32(), pa.int32()) else pa.int64()
+        ).cast(kind)
+    return pa.table(columns)
+
+
+UNITS = ("year", "yyyy", "QUARTER", "month", "mon", "week", "day", "hour", "minute", "second", "millisecond", "mm", "x")
+ADDED = ("1", "-1", "0", "3", "30", "-31", "365", "-1000", "100000")
+FORMATS = ("yyyy", "yyyy-MM", "yyyy-MM-dd", "yyyyMMdd", "yyyyMM", "yyyy-MM-dd HH:mm:ss", "MM-dd", "yyyy-MM-dd HH", "EEE")
+DAY_TIMES = (
+    "interval '1' day",
+    "interval '-1' day",
+    "interval '90' minute",
+    "interval '-25' hour",
+    "interval '1 02:03:04.000005' day to second",
+    "interval '-40 23:59:59.999999' day to second",
+    "interval '0' second",
+)
+YEAR_MONTHS = ("interval '1' month", "interval '-1' month", "interval '13' month", "interval '-2-3' year to month")
+LONG_UNITS = ("MICROSECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
+
+
+def predicate(rng: Random, depth: int = 0) -> str:
+    """A predicate in SQL."""
+    roll = rng.random()
+    if depth < 2 and roll < 0.2:
+        op = rng.choice(("AND", "OR"))
+        return f"({predicate(rng, depth + 1)} {op} {predicate(rng, depth + 1)})"
+    if depth < 2 and roll < 0.27:
+        return f"NOT ({predicate(rng, depth + 1)})"
+    kind = rng.choice(("date", "ts", "ntz", "field", "field", "long", "double", "interval", "months", "text"))
+    left, literal = EXPRESSIONS[kind](rng, 0)
+    roll = rng.random()
+    if roll < 0.08:
+        return f"{left} IS {rng.choice(('', 'NOT '))}NULL"
+    if roll < 0.18:
+        return f"{left} IN ({literal(rng)}, {literal(rng)}, {literal(rng)})"
+    if roll < 0.28:
+        return f"{left} BETWEEN {literal(rng)} AND {literal(rng)}"
+    op = rng.choice(("=", "<", "<=", ">", ">=", "<=>", "<>"))
+    if roll < 0.4:
+        return f"{left} {op} {EXPRESSIONS[kind](rng, 1)[0]}"
+    return f"{left} {op} {literal(rng)}"
+
+
+def _moment(rng: Random) -> int:
+    value = rng.choice(MOMENTS) + rng.choice((0, 0, 1, -1, HOUR, -HOUR, 5 * HOUR, -DAY, DAY, 31 * DAY))
+    value = value // DAY * DAY if rng.random() < 0.4 else value
+    return min(max(value, LEAST), MOST)
+
+
+def _date_literal(rng: Random) -> str:
+    return f"date'{(EPOCH + dt.timedelta(microseconds=_moment(rng))).date().isoformat()}'"
+
+
+def _ts_literal(rng: Random) -> str:
+    return f"timestamp_micros({_moment(rng)})"
+
+
+def _ntz_literal(rng: Random) -> str:
+    return f"timestamp_ntz'{(EPOCH + dt.timedelta(microseconds=_moment(rng))).isoformat(sep=' ')}'"
+
+
+def _date(rng: Random, depth: int):  # type: ignore[no-untyped-def]
+    if depth > 2 or rng.random() < 0.25:
+        return rng.choice("de"), _date_literal
+    inner = _date(rng, depth + 1)[0]
+    made = rng.choice(
+        (
+            f"to_date({_ts(rng, depth + 1)[0]})",
+            f"cast({_ntz(rng, depth + 1)[0]} as date)",
+            f"cast({_ts(rng, depth + 1)[0]} as date)",
+            f"trunc({inner}, '{rng.choice(UNITS)}')",
+            f"last_day({inner})",
+            f"next_day({inner}, '{rng.choice(('MON', 'tu', 'Sunday', 'FRI', 'xx'))}')",
+            f"date_add({inner}, {rng.choice((*ADDED, 'i'))})",
+            f"date_sub({inner}, {rng.choice((*ADDED, 'i'))})",
+            f"add_months({inner}, {rng.choice((*ADDED, 'i'))})",
+            f"({inner} + {rng.choice(YEAR_MONTHS)})",
+            f"({inner} - {rng.choice(YEAR_MONTHS)})",
+            "date_from_unix_date(i)",
+        )
+    )
+    return made, _date_literal
+
+
+def _ts(rng: Random, depth: int):  # type: ignore[no-untyped-def]
+    if depth > 2 or rng.random() < 0.3:
+        return rng.choice(("ts", "us")), _ts_literal
+    inner = _ts(rng, depth + 1)[0]
+    made = rng.choice(
+        (
+            f"cast({_date(rng, depth + 1)[0]} as timestamp)",
+            f"cast({_ntz(rng, depth + 1)[0]} as timestamp)",
+            f"date_trunc('{rng.choice(UNITS)}', {inner})",
+            f"date_trunc('{rng.choice(UNITS)}', {inner})",
+            f"({inner} {rng.choice('+-')} {rng.choice(DAY_TIMES)})",
+            f"({inner} {rng.choice('+-')} {rng.choice(YEAR_MONTHS)})",
+            f"timestampadd({rng.choice(LONG_UNITS)}, {rng.choice(ADDED)}, {inner})",
+            "timestamp_seconds(l)",
+            "timestamp_millis(l)",
+            "timestamp_micros(l)",
+            "timestamp_seconds(i)",
+        )
+    )
+    return made, _ts_literal
+
+
+def _ntz(rng: Random, depth: int):  # type: ignore[no-untyped-def]
+    if depth > 2 or rng.random() < 0.3:
+        return "n", _ntz_literal
+    inner = _ntz(rng, depth + 1)[0]
+    made = rng.choice(
+        (
+            f"cast({_ts(rng, depth + 1)[0]} as timestamp_ntz)",
+            f"cast({_date(rng, depth + 1)[0]} as timestamp_ntz)",
+            f"({inner} {rng.choice('+-')} {rng.choice(DAY_TIMES)})",
+            f"({inner} {rng.choice('+-')} {rng.choice(YEAR_MONTHS)})",
+            f"timestampadd({rng.choice(LONG_UNITS)}, {rng.choice(ADDED)}, {inner})",
+        )
+    )
+    return made, _ntz_literal
+
+
+FIELDS = {
+    "year": (1, 999, 1582, 1883, 1899, 1900, 1969, 1970, 2000, 2021, 2023, 2024, 2025, 2150, 9999),
+    "quarter": (1, 2, 3, 4, 5),
+    "month": (0, 1, 2, 3, 10, 11, 12),
+    "day": (1, 2, 15, 28, 29, 30, 31),
+    "dayofweek": (0, 1, 2, 6, 7),
+    "weekday": (0, 1, 5, 6, 7),
+    "dayofyear": (1, 60, 61, 365, 366),
+    "weekofyear": (1, 2, 9, 52, 53),
+    "yearofweek": (1969, 1970, 2019, 2020, 2024, 2025),
+}
+
+
+def _field(rng: Random, depth: int):  # type: ignore[no-untyped-def]
+    roll = rng.random()
+    if roll < 0.25:
+        name = rng.choice(("hour", "minute", "second"))
+        return f"{name}({_any_time(rng, depth + 1)})", lambda r: str(r.choice((0, 1, 2, 3, 12, 22, 23, 30, 59)))
+    if roll < 0.4:
+        made = f"datediff({_date(rng, depth + 1)[0]}, {rng.choice((_date(rng, depth + 1)[0], _date_literal(rng)))})"
+        return made, lambda r: str(r.choice((-1000, -31, -1, 0, 1, 7, 400, 100000)))
+    if roll < 0.45:
+        return f"unix_date({_date(rng, depth + 1)[0]})", lambda r: str(_moment(r) // DAY)
+    name = rng.choice(tuple(FIELDS))
+    inner = rng.choice((_date(rng, depth + 1)[0], _any_time(rng, depth + 1)))
+    made = f"extract(yearofweek from {inner})" if name == "yearofweek" else f"{name}({inner})"
+    return made, lambda r: str(r.choice(FIELDS[name]))
+
+
+def _any_time(rng: Random, depth: int) -> str:
+    made: str = rng.choice((_ts, _ntz))(rng, depth)[0]
+    return made
+
+
+def _long(rng: Random, depth: int):  # type: ignore[no-untyped-def]
+    if rng.random() < 0.4:
+        start, end = _ts(rng, depth + 1)[0], rng.choice((_ts(rng, depth + 1)[0], _ts_literal(rng)))
+        made = f"timestampdiff({rng.choice(LONG_UNITS)}, {start}, {end})"
+        return made, lambda r: str(r.choice((-(10**9), -1000, -12, -1, 0, 1, 2, 24, 50, 10**6)))
+    made, size = rng.choice(
+        (
+            (f"unix_timestamp({_any_time(rng, depth + 1)})", SECOND),
+            (f"unix_timestamp({_date(rng, depth + 1)[0]})", SECOND),
+            (f"unix_seconds({_ts(rng, depth + 1)[0]})", SECOND),
+            (f"unix_millis({_ts(rng, depth + 1)[0]})", 1000),
+            (f"unix_micros({_ts(rng, depth + 1)[0]})", 1),
+            (f"cast({_ts(rng, depth + 1)[0]} as bigint)", SECOND),
+            (f"cast({_ts(rng, depth + 1)[0]} as int)", SECOND),
+            (f"try_cast({_ts(rng, depth + 1)[0]} as int)", SECOND),
+        )
+    )
+    return made, lambda r: str(_moment(r) // size)
+
+
+def _double(rng: Random, depth: int):  # type: ignore[no-untyped-def]
+    if rng.random() < 0.4:
+        return f"cast({_ts(rng, depth + 1)[0]} as double)", lambda r: f"{_moment(r) / SECOND!r}D"
+    second = rng.choice((_ts(rng, depth + 1)[0], _ts_literal(rng)))
+    made = f"months_between({_ts(rng, depth + 1)[0]}, {second}{rng.choice(('', ', false'))})"
+    return made, lambda r: r.choice(("-1000", "-1", "0", "0.5", "1", "12", "200.25"))
+
+
+def _interval(rng: Random, depth: int):  # type: ignore[no-untyped-def]
+    if rng.random() < 0.3:
+        second = rng.choice((_date(rng, depth + 1)[0], _date_literal(rng)))
+        days = ("interval '0' day", "interval '3' day", "interval '-400' day", "interval '100000' day")
+        return f"({_date(rng, depth + 1)[0]} - {second})", lambda r: r.choice(days)
+    kind, literal = rng.choice(((_ts, _ts_literal), (_ntz, _ntz_literal)))
+    return f"({kind(rng, depth + 1)[0]} - {rng.choice((kind(rng, depth + 1)[0], literal(rng)))})", lambda r: r.choice(
+        DAY_TIMES
+    )
+
+
+def _text(rng: Random, depth: int):  # type: ignore[no-untyped-def]
+    made = rng.choice(
+        (
+            f"date_format({_ts(rng, depth + 1)[0]}, '{rng.choice(FORMATS)}')",
+            f"from_unixtime(l, '{rng.choice(FORMATS)}')",
+            f"cast({_date(rng, depth + 1)[0]} as string)",
+            f"cast({_ts(rng, depth + 1)[0]} as string)",
+            f"cast({_ntz(rng, depth + 1)[0]} as string)",
+        )
+    )
+    if rng.random() < 0.3:
+        made = f"left({made}, {rng.choice((4, 7, 10))})"
+
+    def literal(r: Random) -> str:
+        text = (EPOCH + dt.timedelta(microseconds=_moment(r))).isoformat(sep=" ")
+        text = text.replace("-", "") if r.random() < 0.1 else text
+        return f"'{text[: r.choice((4, 7, 10, 13, 19, 26))]}'"
+
+    return made, literal
+
+
+EXPRESSIONS = {
+    "date": _date,
+    "ts": _ts,
+    "ntz": _ntz,
+    "field": _field,
+    "long": _long,
+    "double": _double,
+    "interval": _interval,
+    "months": _field,
+    "text": _text,
+}
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_no_verdict_on_times_is_wrong(
+    spark: SparkSession, pruner: secateur.Pruner, tmp_path: Path, zone: str
+) -> None:
+    rng = Random(f"times in {zone}")
+    bench = Bench(spark, pruner, tmp_path / "times", nasty(rng))
+    tally = Tally()
+    for ansi in ("true", "false"):
+        with settings(spark, {"spark.sql.session.timeZone": zone, "spark.sql.ansi.enabled": ansi}):
+            judge(bench, [predicate(rng) for _ in range(50)], tally)
+    assert not tally.wrong
+    assert tally.judged > 60
+    assert tally.share > 0.5
+
+
+if __name__ == "__main__":
+    command_line(nasty, predicate, CONFS)
