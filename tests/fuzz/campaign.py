@@ -43,7 +43,9 @@ class Tally:
         return self.decided / max(self.possible, 1)
 
     def __str__(self) -> str:
-        return f"{self.judged} predicates, {self.share:.0%} of {self.possible} verdicts decided, {len(self.wrong)} wrong"
+        return (
+            f"{self.judged} predicates, {self.share:.0%} of {self.possible} verdicts decided, {len(self.wrong)} wrong"
+        )
 
 
 def judge(bench: Bench, predicates: Sequence[str], tally: Tally) -> None:

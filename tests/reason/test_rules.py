@@ -15,12 +15,12 @@ from secateur.query.plan import Settings
 from secateur.query.types import DataType, parse_type
 from secateur.reason.evaluate import evaluate, verdict_of
 from secateur.reason.facts import Facts
-from secateur.reason.ranges import RULES, Scope, facts_of
-from secateur.reason.rules import casts, conditionals, numbers
+from secateur.reason.ranges import Scope, facts_of
+from secateur.reason.rules import RULES
 from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
 
 TYPES = ["tinyint", "int", "bigint", "float", "double", "decimal(9,2)", "decimal(38,38)", "boolean", "string", "date"]
-FUNCTIONS = sorted({*numbers.RULES, *casts.RULES, *conditionals.RULES})
+FUNCTIONS = sorted(RULES)
 EXTREMES: dict[str, list[Value]] = {
     "tinyint": [-128, 0, 127],
     "int": [-(2**31), 0, 2**31 - 1],
@@ -63,7 +63,7 @@ def test_every_rule_copes_with_every_type(function: str, kind: str) -> None:
     known = {name: _entries(name, kind) for name in TYPES}
     count = len(known["int"])
     stats, columns = _stats(known, count)
-    scope = Scope(stats, columns, Settings(), verdict_of)
+    scope = Scope(stats, columns, Settings(), verdict_of, RULES)
     args = [Column(i, name, parse_type(name)) for i, name in enumerate(TYPES)]
     condition = Compare("=", args[0], args[0])
     one = Literal(1, parse_type("int"))
@@ -108,7 +108,7 @@ def test_a_null_literal_is_null_all_the_way() -> None:
 
 def test_what_other_modules_register_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     stats, columns = _stats({"date": [(1, 5)]}, 1)
-    scope = Scope(stats, columns, Settings(), verdict_of)
+    scope = Scope(stats, columns, Settings(), verdict_of, RULES)
     call = Call("Cast", (Column(0, "date", parse_type("date")),), parse_type("timestamp"))
     monkeypatch.delitem(casts.CASTS, ("date", "timestamp"), raising=False)
     assert facts_of(call, scope) is None

@@ -16,7 +16,8 @@ x >= v                high >= v                           low < v
 x = v                 low <= v and high >= v              low < v or high > v
 x IN (v1, v2, …)      a v lies in [low, high]             not every x in [low, high] is one of v
 x LIKE 'p%'           low < next(p) and high >= p         low < p or high >= next(p)
-x LIKE 'p…'           as for 'p%'                         always
+x LIKE 'p…'           as for 'p%', and if low = high it   always, unless low = high matches
+                      matches
 a boolean column      high >= 1                           low < 1
 ====================  ==================================  ========================================
 
@@ -31,7 +32,11 @@ Everything else is :meth:`Verdict.unknown`; :mod:`secateur.reason.obstacles` say
 from __future__ import annotations
 
 import math
+from functools import cache
 
+import pyarrow.compute as pc
+
+import secateur.reason.rules  # noqa: F401, it fills the table of rules
 from secateur.query.expressions import (
     Alias,
     And,
@@ -52,13 +57,11 @@ from secateur.query.expressions import (
 )
 from secateur.query.plan import Settings
 from secateur.query.types import INTEGERS, DataType
-from secateur.reason import (
-    membership,
-    rules,  # noqa: F401 (fills the table of rules)
-)
-from secateur.reason.facts import Facts, literal_of
-from secateur.reason.patterns import after, literal_prefix
+from secateur.reason import membership
+from secateur.reason.facts import Facts, literal_of, to_mask
+from secateur.reason.patterns import after, literal_prefix, on_constants
 from secateur.reason.ranges import Columns, Scope, facts_of
+from secateur.reason.rules import RULES
 from secateur.reason.verdict import Flags, Lazy, Verdict, both, either
 from secateur.stats.filestats import FileStats
 
@@ -82,7 +85,7 @@ def evaluate(predicate: Expression, stats: FileStats, columns: Columns, settings
     >>> verdict.may.tolist(), verdict.must.tolist()
     ([False, True], [False, True])
     """
-    return verdict_of(predicate, Scope(stats, columns, settings, verdict_of))
+    return verdict_of(predicate, Scope(stats, columns, settings, verdict_of, RULES))
 
 
 def verdict_of(predicate: Expression, scope: Scope) -> Verdict:
@@ -295,7 +298,13 @@ def _like(pattern: str, escape: str, found: Facts | None, count: int) -> Verdict
         case "anything":
             return starts
         case "something":
-            return starts.and_(_decided(found, count, _always, _always, nan=False))
+            matches = cache(lambda: on_constants(pattern, escape, found.low.values, found.high.values))
+
+            def can(answer: bool) -> Flags:
+                known = matches()
+                return True if known is None else to_mask(pc.equal(known, answer).fill_null(True))
+
+            return starts.and_(_decided(found, count, lambda: can(True), lambda: can(False), nan=False))
 
 
 def _flag(found: Facts | None, count: int) -> Verdict:

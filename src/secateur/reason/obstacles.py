@@ -34,7 +34,8 @@ from secateur.query.expressions import (
     walk,
 )
 from secateur.reason.evaluate import comparable
-from secateur.reason.ranges import RULES, Columns
+from secateur.reason.ranges import Columns
+from secateur.reason.rules import RULES
 from secateur.reason.rules.casts import CASTS
 from secateur.reason.rules.intervals import kind
 from secateur.report.summary import Reason

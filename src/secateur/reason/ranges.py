@@ -1,7 +1,7 @@
 """Ranges of expressions: what an expression over columns can evaluate to, from what its inputs can.
 
 The range of a column comes from statistics, that of a literal is the literal, and that of a function follows from those
-of its arguments by the function's rule in ``RULES``, vectorised over entries. No rule, or one that gives up: None, that
+of its arguments by the function's rule (see ``reason.rules``), vectorised over entries. No rule, or one that gives up: None, that
 is, anything (rule S1). A rule has to be right about all three kinds of rows (see :mod:`secateur.reason.facts`): the
 bounds hold for every number that it yields, and whenever it can yield NULL or NaN it says so.
 """
@@ -51,6 +51,8 @@ class Scope:
     columns: Columns
     settings: Settings
     verdict: Callable[[Expression, Scope], Verdict]
+    rules: Mapping[str, Rule]
+    """The rule of each function by the name of Spark's class for it (see ``reason.rules``)."""
 
     @property
     def count(self) -> int:
@@ -59,8 +61,6 @@ class Scope:
 
 
 Rule: TypeAlias = Callable[[Call, Scope], Facts | None]
-RULES: dict[str, Rule] = {}
-"""The rule of each function by the name of Spark's class for it; filled by the modules of ``reason.rules``."""
 
 
 def facts_of(e: Expression, scope: Scope) -> Facts | None:
@@ -74,7 +74,7 @@ def facts_of(e: Expression, scope: Scope) -> Facts | None:
         case Alias(_, _, child):
             return facts_of(child, scope)
         case Call(function):
-            rule = RULES.get(function)
+            rule = scope.rules.get(function)
             return rule(e, scope) if rule else None
         case Compare() | And() | Or() | Not() | In() | IsNull() | IsNotNull() | StartsWith() | Like():
             return of_verdict(scope.verdict(e, scope))

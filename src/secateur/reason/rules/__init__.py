@@ -1,7 +1,13 @@
-"""The rules of functions, a module for each kind; importing this fills ``ranges.RULES``."""
+"""The rules of functions, a module for each kind: the range of a result from the ranges of the arguments."""
 
-from secateur.reason.ranges import RULES
+from secateur.reason.ranges import Rule
 from secateur.reason.rules import casts, conditionals, numbers, strings, times
 
-for module in (numbers, casts, conditionals, times, strings):
-    RULES.update(module.RULES)
+RULES: dict[str, Rule] = {
+    **numbers.RULES,
+    **casts.RULES,
+    **conditionals.RULES,
+    **times.RULES,
+    **strings.RULES,
+}
+"""The rule of each function by the name of Spark's class for it."""

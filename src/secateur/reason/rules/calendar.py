@@ -1,4 +1,4 @@
-"""The calendar as arithmetic on arrays of days since 1970-01-01: the Gregorian one at all times, as Spark 3 and later."""
+"""The calendar as arithmetic on arrays of days since 1970-01-01: the Gregorian one at all times, as in Spark."""
 
 from __future__ import annotations
 
@@ -107,7 +107,8 @@ def add_months(days: Ints, count: Any) -> Ints:
     """
     target = months(days) + count
     start = _to(target, "M", "D")
-    return np.minimum(start + day_of_month(days) - 1, _to(target + 1, "M", "D") - 1)
+    same: Ints = np.minimum(start + day_of_month(days) - 1, _to(target + 1, "M", "D") - 1)
+    return same
 
 
 def next_day(days: Ints, day: int) -> Ints:

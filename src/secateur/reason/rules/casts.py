@@ -1,8 +1,8 @@
 """Casts between types: the range of the result from the range of the argument.
 
 ``CASTS`` holds a rule for each pair of kinds (see :func:`~secateur.reason.rules.intervals.kind`); those of dates and
-timestamps are in ``times``. Whether a cast is ``cast`` in ANSI mode, in legacy mode or ``try_cast`` does not matter: where it can fail, NULL is
-possible.
+timestamps are in ``times``. Whether a cast is ``cast`` in ANSI mode, in legacy mode or ``try_cast`` does not matter:
+where it can fail, NULL is possible.
 
 =====================  ======================================================================================
 from, to               gives up, or NULL on top

@@ -38,27 +38,30 @@ DateFormatClass, FromUnixTime                     formats that write larger unit
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
-import pyarrow as pa
 
 from secateur.query.expressions import Call, Expression, Literal
 from secateur.query.types import DAY_TIME, INTEGERS, YEAR_MONTH
-from secateur.query.zones import UTC, Zone
 from secateur.reason.facts import Bound, Facts
 from secateur.reason.ranges import Rule, Scope
-from secateur.reason.rules import calendar
-from secateur.reason.rules.spans import DAY, DAYS, INT32, INT64, MICROS, Ints, Span, facts_from, span_of, strict
-from secateur.stats.filestats import Mask
+from secateur.reason.rules import calendar, texts
+from secateur.reason.rules.moments import (
+    HOUR,
+    MINUTE,
+    SECOND,
+    TIMESTAMPS,
+    Step,
+    Widen,
+    grows,
+    local_of,
+    of_local,
+    rule_of,
+    within,
+    zone_of,
+)
+from secateur.reason.rules.spans import DAY, INT32, INT64, Ints, Span, facts_from, span_of, strict
 
-Step: TypeAlias = Callable[[Ints], Ints]
-Widen: TypeAlias = Callable[[Ints, Ints], tuple[Ints, Ints]]
-
-SECOND, MINUTE, HOUR = 1_000_000, 60_000_000, 3_600_000_000
-TIMESTAMPS = ("timestamp", "timestamp_ntz")
-_SAFE = 2**61
-"""Numbers up to this can be added to a timestamp without leaving int64."""
 _UNITS: dict[str, tuple[int, int, int]] = {
     "MICROSECOND": (0, 0, 1),
     "MILLISECOND": (0, 0, 1000),
@@ -74,50 +77,6 @@ _UNITS: dict[str, tuple[int, int, int]] = {
 }
 """The months, days and microseconds of a unit of TimestampAdd."""
 _WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
-_FORMATS = {
-    "yyyy": ("Y", ""),
-    "yyyy-MM": ("M", ""),
-    "yyyy-MM-dd": ("D", ""),
-    "yyyyMM": ("M", "-"),
-    "yyyyMMdd": ("D", "-"),
-    "yyyy-MM-dd HH": ("h", ""),
-    "yyyy-MM-dd HH:mm": ("m", ""),
-    "yyyy-MM-dd HH:mm:ss": ("s", ""),
-}
-"""Formats that sort like time: numpy's unit, and what to remove from its text."""
-
-
-def zone_of(call: Call, scope: Scope, of: Expression | None = None) -> Zone | None:
-    """The time zone that a call is evaluated in, for a timestamp without time zone UTC; None if it is not known."""
-    if of is not None and of.type.name == "timestamp_ntz":
-        return UTC
-    name = call.zone or scope.settings.time_zone
-    return scope.settings.zones.get(name) or (UTC if name == "UTC" else None)
-
-
-def grows(step: Step) -> Widen:
-    """A function that never falls."""
-    return lambda low, high: (step(low), step(high))
-
-
-def within(period: Step, step: Step, least: int, most: int) -> Widen:
-    """A function that never falls within a period and takes all values from least to most over several."""
-
-    def widen(low: Ints, high: Ints) -> tuple[Ints, Ints]:
-        same = period(low) == period(high)
-        return np.where(same, step(low), least), np.where(same, step(high), most)
-
-    return widen
-
-
-def _rule(types: tuple[str, ...], widen: Widen, limits: tuple[int, int] | None = None) -> Rule:
-    """A function of one argument."""
-
-    def rule(call: Call, scope: Scope) -> Facts | None:
-        span = span_of(call.args[0], scope, types, limits)
-        return None if span is None else facts_from(call.type, *widen(span.low, span.high), span.known, span.facts)
-
-    return rule
 
 
 def _same(numbers: Ints) -> Ints:
@@ -130,7 +89,8 @@ def _divided(by: int) -> Widen:
 
 def _truncated(numbers: Ints, by: int) -> Ints:
     """Divided and rounded towards zero, as Java does."""
-    return np.sign(numbers) * (np.abs(numbers) // by)
+    towards_zero: Ints = np.sign(numbers) * (np.abs(numbers) // by)
+    return towards_zero
 
 
 def _times(factor: int) -> tuple[Widen, tuple[int, int]]:
@@ -138,33 +98,9 @@ def _times(factor: int) -> tuple[Widen, tuple[int, int]]:
     return grows(lambda numbers: numbers * factor), (-(INT64[1] // factor), INT64[1] // factor)
 
 
-# Instants and local times ---------------------------------------------------------------------------------------------
-
-
-def _local(e: Expression, call: Call, scope: Scope) -> tuple[Span, Zone] | None:
-    """The local times of an expression and the zone that they are of."""
-    span, zone = span_of(e, scope, TIMESTAMPS), zone_of(call, scope, e)
-    if span is None or zone is None:
-        return None
-    return Span(*zone.local(span.low, span.high), span.known, span.facts), zone
-
-
-def _of_local(widen: Widen) -> Rule:
-    """A function of the local time of a timestamp."""
-
-    def rule(call: Call, scope: Scope) -> Facts | None:
-        found = _local(call.args[0], call, scope)
-        if found is None:
-            return None
-        span, _ = found
-        return facts_from(call.type, *widen(span.low, span.high), span.known, span.facts)
-
-    return rule
-
-
 def _shifted(call: Call, scope: Scope, e: Expression, months: int, days: int, micros: int) -> Facts | None:
     """A timestamp plus months and days in local time, then microseconds."""
-    found = _local(e, call, scope)
+    found = local_of(e, call, scope)
     if found is None or max(abs(months) * 31 + abs(days), abs(micros) // DAY) > 10_000_000:
         return None
     span, zone = found
@@ -227,7 +163,7 @@ _FINE_UNITS: dict[str | None, int] = {"MICROSECOND": 1, "MILLISECOND": 1000, "SE
 
 def _trunc_date(call: Call, scope: Scope) -> Facts | None:
     step = _DATE_UNITS.get(_word(call.args[1]))
-    return _rule(("date",), grows(step))(call, scope) if step else None
+    return rule_of(("date",), grows(step))(call, scope) if step else None
 
 
 def _trunc_timestamp(call: Call, scope: Scope) -> Facts | None:
@@ -239,7 +175,7 @@ def _trunc_timestamp(call: Call, scope: Scope) -> Facts | None:
         if span is None:
             return None
         return facts_from(call.type, span.low // size * size, span.high // size * size, span.known, span.facts)
-    found = _local(e, call, scope)
+    found = local_of(e, call, scope)
     if found is None or not (unit in _TIME_UNITS or unit in _DATE_UNITS):
         return None
     span, zone = found
@@ -255,49 +191,13 @@ def _trunc_timestamp(call: Call, scope: Scope) -> Facts | None:
 def _next_day(call: Call, scope: Scope) -> Facts | None:
     word = _word(call.args[1])
     days = [i for i, name in enumerate(_WEEKDAYS) if word in (name, name[:3], name[:2])]
-    return _rule(("date",), grows(lambda d: calendar.next_day(d, days[0])))(call, scope) if days else None
-
-
-def _text(call: Call, scope: Scope, low: Ints, high: Ints, known: Mask, source: Facts, pattern: str) -> Facts | None:
-    """Local times as text; larger units come first, so that the text sorts as they do."""
-    if pattern not in _FORMATS or scope.settings.legacy_formats or call.type.name != "string":
-        return None
-    unit, drop = _FORMATS[pattern]
-    fits = known & (low >= MICROS[0]) & (high <= MICROS[1])
-    bounds = [_written(np.where(fits, bound, 0), unit, drop, fits) for bound in (low, high)]
-    return strict(call.type, *bounds, ~fits, source)
-
-
-def _written(local: Ints, unit: str, drop: str, known: Mask) -> Bound:
-    text = np.datetime_as_string(local.astype("datetime64[us]"), unit=unit)
-    text = np.char.replace(np.char.replace(text, "T", " "), "-", "") if drop else np.char.replace(text, "T", " ")
-    return Bound(pa.array(np.char.encode(text, "ascii"), pa.binary(), mask=~known), ~known)
-
-
-def _format_timestamp(call: Call, scope: Scope) -> Facts | None:
-    found = _local(call.args[0], call, scope)
-    match call.args[1]:
-        case Literal(value=bytes(pattern)) if found:
-            span, _ = found
-            return _text(call, scope, span.low, span.high, span.known, span.facts, pattern.decode("utf-8", "replace"))
-    return None
-
-
-def _format_seconds(call: Call, scope: Scope) -> Facts | None:
-    span, zone = span_of(call.args[0], scope, ("bigint",), (MICROS[0] // SECOND, MICROS[1] // SECOND)), zone_of(call, scope)
-    match call.args[1]:
-        case Literal(value=bytes(pattern)) if span and zone:
-            low, high = zone.local(span.low * SECOND, span.high * SECOND)
-            return _text(call, scope, low, high, span.known, span.facts, pattern.decode("utf-8", "replace"))
-    return None
+    return rule_of(("date",), grows(lambda d: calendar.next_day(d, days[0])))(call, scope) if days else None
 
 
 # Two arguments --------------------------------------------------------------------------------------------------------
 
 
-def _two(
-    first: tuple[str, ...], second: tuple[str, ...], widen: Callable[[Span, Span], tuple[Ints, Ints]]
-) -> Rule:
+def _two(first: tuple[str, ...], second: tuple[str, ...], widen: Callable[[Span, Span], tuple[Ints, Ints]]) -> Rule:
     """A function of two arguments."""
 
     def rule(call: Call, scope: Scope) -> Facts | None:
@@ -315,7 +215,7 @@ def _add_months(a: Span, b: Span) -> tuple[Ints, Ints]:
 
 
 def _subtract_timestamps(call: Call, scope: Scope) -> Facts | None:
-    found = [_local(e, call, scope) for e in call.args]
+    found = [local_of(e, call, scope) for e in call.args]
     if found[0] is None or found[1] is None or call.type.name not in DAY_TIME or call.args[0].type != call.args[1].type:
         return None
     (a, _), (b, _) = found[0], found[1]
@@ -326,7 +226,7 @@ def _difference(call: Call, scope: Scope) -> Facts | None:
     """TimestampDiff(start, end)."""
     unit = call.unit.upper()
     size = _UNITS.get(unit)
-    start, end = (_local(e, call, scope) for e in call.args)
+    start, end = (local_of(e, call, scope) for e in call.args)
     if size is None or unit == "DAYOFYEAR" or start is None or end is None or call.args[0].type != call.args[1].type:
         return None
     a, b = start[0], end[0]
@@ -342,7 +242,7 @@ def _difference(call: Call, scope: Scope) -> Facts | None:
 
 def _months_between(call: Call, scope: Scope) -> Facts | None:
     """Whole months if the days of the month agree or are both the last, else days count 1 / 31."""
-    end, start = (_local(e, call, scope) for e in call.args[:2])
+    end, start = (local_of(e, call, scope) for e in call.args[:2])
     if end is None or start is None or not isinstance(call.args[2], Literal) or call.args[2].value is None:
         return None
     a, b = end[0], start[0]
@@ -379,7 +279,7 @@ _SMALL = ("tinyint", "smallint", "int")
 
 
 def _of_date(widen: Widen) -> Rule:
-    return _rule(_DATE, widen)
+    return rule_of(_DATE, widen)
 
 
 RULES: dict[str, Rule] = {
@@ -392,9 +292,9 @@ RULES: dict[str, Rule] = {
     "DayOfMonth": _of_date(within(calendar.months, calendar.day_of_month, 1, 31)),
     "DayOfWeek": _of_date(within(calendar.week_from_sunday, calendar.day_of_week, 1, 7)),
     "WeekDay": _of_date(within(calendar.week, calendar.weekday, 0, 6)),
-    "Hour": _of_local(within(lambda t: t // DAY, lambda t: t % DAY // HOUR, 0, 23)),
-    "Minute": _of_local(within(lambda t: t // HOUR, lambda t: t % HOUR // MINUTE, 0, 59)),
-    "Second": _of_local(within(lambda t: t // MINUTE, lambda t: t % MINUTE // SECOND, 0, 59)),
+    "Hour": of_local(within(lambda t: t // DAY, lambda t: t % DAY // HOUR, 0, 23)),
+    "Minute": of_local(within(lambda t: t // HOUR, lambda t: t % HOUR // MINUTE, 0, 59)),
+    "Second": of_local(within(lambda t: t // MINUTE, lambda t: t % MINUTE // SECOND, 0, 59)),
     "TruncDate": _trunc_date,
     "TruncTimestamp": _trunc_timestamp,
     "LastDay": _of_date(grows(calendar.last_of_month)),
@@ -415,21 +315,21 @@ RULES: dict[str, Rule] = {
     "UnixTimestamp": _unix_timestamp,
     "ToUnixTimestamp": _unix_timestamp,
     "UnixDate": _of_date(grows(_same)),
-    "UnixSeconds": _rule(("timestamp",), _divided(SECOND)),
-    "UnixMillis": _rule(("timestamp",), _divided(1000)),
-    "UnixMicros": _rule(("timestamp",), grows(_same)),
-    "CastTimestampNTZToLong": _rule(("timestamp_ntz",), _divided(SECOND)),
-    "SecondsToTimestamp": _rule(INTEGERS, *_times(SECOND)),
-    "MillisToTimestamp": _rule(INTEGERS, *_times(1000)),
-    "MicrosToTimestamp": _rule(INTEGERS, *_times(1)),
-    "DateFromUnixDate": _rule(("int",), grows(_same)),
-    "DateFormatClass": _format_timestamp,
-    "FromUnixTime": _format_seconds,
+    "UnixSeconds": rule_of(("timestamp",), _divided(SECOND)),
+    "UnixMillis": rule_of(("timestamp",), _divided(1000)),
+    "UnixMicros": rule_of(("timestamp",), grows(_same)),
+    "CastTimestampNTZToLong": rule_of(("timestamp_ntz",), _divided(SECOND)),
+    "SecondsToTimestamp": rule_of(INTEGERS, *_times(SECOND)),
+    "MillisToTimestamp": rule_of(INTEGERS, *_times(1000)),
+    "MicrosToTimestamp": rule_of(INTEGERS, *_times(1)),
+    "DateFromUnixDate": rule_of(("int",), grows(_same)),
+    "DateFormatClass": texts.format_timestamp,
+    "FromUnixTime": texts.format_seconds,
 }
 
 
 def _local_dates(call: Call, scope: Scope) -> Facts | None:
-    return _of_local(_divided(DAY))(call, scope)
+    return of_local(_divided(DAY))(call, scope)
 
 
 def _instants_of(size: int) -> Rule:
@@ -453,35 +353,19 @@ def _to_double(call: Call, scope: Scope) -> Facts | None:
     return strict(call.type, low, high, ~span.known, span.facts)
 
 
-def _to_text(call: Call, scope: Scope) -> Facts | None:
-    """The fraction of a second comes last and only if there is one: whole seconds are below, all digits above."""
-    e = call.args[0]
-    if e.type.name == "date":
-        span = span_of(e, scope, _DATE)
-        return span and _text(call, scope, span.low * DAY, span.high * DAY, span.known, span.facts, "yyyy-MM-dd")
-    found = _local(e, call, scope)
-    if found is None or scope.settings.legacy_formats:
-        return None
-    span, _ = found
-    fits = span.within(MICROS)
-    low = _written(np.where(fits, span.low, 0), "s", "", fits)
-    high = _written(np.where(fits, span.high, 0), "us", "", fits)
-    return strict(call.type, low, high, ~fits, span.facts)
-
-
 CASTS: dict[tuple[str, str], Rule] = {
     ("date", "timestamp"): _instants_of(DAY),
     ("date", "timestamp_ntz"): _of_date(grows(lambda days: days * DAY)),
     ("timestamp", "date"): _local_dates,
     ("timestamp_ntz", "date"): _local_dates,
-    ("timestamp", "timestamp_ntz"): _of_local(grows(_same)),
+    ("timestamp", "timestamp_ntz"): of_local(grows(_same)),
     ("timestamp_ntz", "timestamp"): _instants_of(1),
-    ("timestamp", "bigint"): _rule(("timestamp",), _divided(SECOND)),
-    ("timestamp", "int"): _rule(("timestamp",), _divided(SECOND)),
+    ("timestamp", "bigint"): rule_of(("timestamp",), _divided(SECOND)),
+    ("timestamp", "int"): rule_of(("timestamp",), _divided(SECOND)),
     ("timestamp", "double"): _to_double,
-    **{(integer, "timestamp"): _rule(INTEGERS, *_times(SECOND)) for integer in INTEGERS},
-    **{(time, "string"): _to_text for time in ("date", *TIMESTAMPS)},
-    **{(interval, "interval day to second"): _rule(DAY_TIME, grows(_same)) for interval in DAY_TIME},
-    **{(interval, "interval year to month"): _rule(YEAR_MONTH, grows(_same)) for interval in YEAR_MONTH},
+    **{(integer, "timestamp"): rule_of(INTEGERS, *_times(SECOND)) for integer in INTEGERS},
+    **{(time, "string"): texts.to_text for time in ("date", *TIMESTAMPS)},
+    **{(interval, "interval day to second"): rule_of(DAY_TIME, grows(_same)) for interval in DAY_TIME},
+    **{(interval, "interval year to month"): rule_of(YEAR_MONTH, grows(_same)) for interval in YEAR_MONTH},
 }
 """The rules of casts by the names of both types."""
