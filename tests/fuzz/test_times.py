@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import secateur
-from tests.conftest import Same
+from tests.fixtures import Same
 from tests.fuzz.campaign import Tally, command_line, judge, settings
 from tests.fuzz.harness import Bench
 

@@ -16,11 +16,11 @@ from secateur.query.types import DataType, parse_type
 from secateur.reason.evaluate import evaluate, verdict_of
 from secateur.reason.facts import Facts
 from secateur.reason.ranges import Scope, facts_of
-from secateur.reason.rules import RULES
+from secateur.reason.rules import RULES, casts, conditionals, numbers
 from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
 
 TYPES = ["tinyint", "int", "bigint", "float", "double", "decimal(9,2)", "decimal(38,38)", "boolean", "string", "date"]
-FUNCTIONS = sorted(RULES)
+FUNCTIONS = sorted({*numbers.RULES, *casts.RULES, *conditionals.RULES})
 EXTREMES: dict[str, list[Value]] = {
     "tinyint": [-128, 0, 127],
     "int": [-(2**31), 0, 2**31 - 1],
@@ -106,12 +106,13 @@ def test_a_null_literal_is_null_all_the_way() -> None:
     assert verdict.may.tolist() == [False, False]
 
 
-def test_what_other_modules_register_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    stats, columns = _stats({"date": [(1, 5)]}, 1)
-    scope = Scope(stats, columns, Settings(), verdict_of, RULES)
-    call = Call("Cast", (Column(0, "date", parse_type("date")),), parse_type("timestamp"))
-    monkeypatch.delitem(casts.CASTS, ("date", "timestamp"), raising=False)
-    assert facts_of(call, scope) is None
-    monkeypatch.setitem(casts.CASTS, ("date", "timestamp"), lambda call, scope: facts_of(call.args[0], scope))
-    assert facts_of(call, scope) is not None
-    assert "Cast" in RULES
+def test_a_rule_that_breaks_makes_only_its_function_unknown(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(call: Call, scope: Scope) -> Facts | None:
+        raise ZeroDivisionError("on purpose")
+
+    stats, columns = _stats({"int": [(1, 5)]}, 1)
+    scope = Scope(stats, columns, Settings(), verdict_of, {**RULES, "Abs": broken})
+    x = Column(0, "int", parse_type("int"))
+    assert facts_of(Call("Abs", (x,), x.type), scope) is None
+    assert facts_of(Call("UnaryMinus", (x,), x.type), scope) is not None
+    assert "the rule of Abs broke" in caplog.text

@@ -207,7 +207,7 @@ string          | x NOT LIKE 'ab%'          | 'b'..'c'            | T
 string          | x LIKE 'ab'               | 'abc'..'abd'        | F
 string          | x LIKE 'ab'               | 'ab'..'ab'          | T
 string          | x LIKE 'a_c'              | 'b'..'c'            | F
-string          | x LIKE 'a_c'              | 'abc'..'abc'        | TF
+string          | x LIKE 'a_c'              | 'abc'..'abc'        | T
 string          | x LIKE 'a%c'              | 'b'..'c'            | F
 string          | x NOT LIKE 'a%c'          | 'abc'..'abd'        | TF
 string          | x NOT LIKE 'a%c'          | 'b'..'c'            | T

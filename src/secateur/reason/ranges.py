@@ -1,13 +1,15 @@
 """Ranges of expressions: what an expression over columns can evaluate to, from what its inputs can.
 
 The range of a column comes from statistics, that of a literal is the literal, and that of a function follows from those
-of its arguments by the function's rule (see ``reason.rules``), vectorised over entries. No rule, or one that gives up: None, that
-is, anything (rule S1). A rule has to be right about all three kinds of rows (see :mod:`secateur.reason.facts`): the
-bounds hold for every number that it yields, and whenever it can yield NULL or NaN it says so.
+of its arguments by the function's rule (see ``reason.rules``), vectorised over entries. No rule, or one that gives up:
+None, that is, anything (rule S1). A rule has to be right about all three kinds of rows (see
+:mod:`secateur.reason.facts`): the bounds hold for every number that it yields, and whenever it can yield NULL or NaN it
+says so.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,6 +40,8 @@ from secateur.query.types import BOOLEAN, DataType
 from secateur.reason.facts import Bound, Facts, facts, literal_of
 from secateur.reason.verdict import Verdict, either
 from secateur.stats.filestats import FileStats, ScanColumn
+
+log = logging.getLogger("secateur")
 
 Columns = Mapping[int, ScanColumn]
 """The columns of the scan by expression id."""
@@ -75,7 +79,11 @@ def facts_of(e: Expression, scope: Scope) -> Facts | None:
             return facts_of(child, scope)
         case Call(function):
             rule = scope.rules.get(function)
-            return rule(e, scope) if rule else None
+            try:
+                return rule(e, scope) if rule else None
+            except Exception:  # one rule that breaks must not spoil the other conjuncts (rule S1)
+                log.warning("the rule of %s broke on %s", function, e, exc_info=True)
+                return None
         case Compare() | And() | Or() | Not() | In() | IsNull() | IsNotNull() | StartsWith() | Like():
             return of_verdict(scope.verdict(e, scope))
         case Opaque():
