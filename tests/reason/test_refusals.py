@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from secateur.query.expressions import Column, Compare, Expression, In, Literal, Opaque, StartsWith, Value
+from secateur.query.expressions import Call, Column, Compare, Expression, In, Literal, Opaque, StartsWith, Value
 from secateur.query.types import BOOLEAN, parse_type
-from secateur.reason import evaluate
+from secateur.reason import evaluate, obstacles
 from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
 from tests.reason.language import columns_of, entry, file_stats
 
@@ -123,3 +123,29 @@ def test_impossible_bounds_leave_their_neighbours_alone() -> None:
     assert found is not None
     assert found.low.to_pylist() == [b"a", None, b"x"]
     assert found.high.to_pylist() == [b"c", None, b"z"]
+
+
+INT, DOUBLE = parse_type("int"), parse_type("double")
+BLAMED = [
+    (Call("Add", (column("i"), Literal(1, INT)), INT), []),
+    (Call("Hypot", (column("d"), column("d")), DOUBLE), ["unsupported-expression: function hypot in hypot("]),
+    (
+        Call("Add", (Call("Soundex", (column("s"),), INT), column("i")), INT),
+        ["unsupported-expression: function soundex"],
+    ),
+    (Call("Cast", (column("i"),), DOUBLE), []),
+    (Call("Cast", (column("s"),), INT), ["unsupported-expression: a cast from string to int in cast("]),
+    (Call("Abs", (column("h"),), INT), ["hidden-column: h is made up"]),
+]
+
+
+@pytest.mark.parametrize(("computed", "expected"), BLAMED, ids=str)
+def test_only_what_has_no_rule_is_blamed(computed: Call, expected: list[str]) -> None:
+    value: Value = 9.0 if computed.type == DOUBLE else 9
+    found = obstacles(Compare(">", computed, Literal(value, computed.type)), STATS, BY_ID)
+    said = [
+        f"{reason.code}: {reason.text}".replace("secateur has no rule for ", "").replace("the f", "f")
+        for reason in found
+    ]
+    assert len(said) == len(expected)
+    assert all(text.startswith(start) for text, start in zip(said, expected, strict=True)), said
