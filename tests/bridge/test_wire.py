@@ -16,8 +16,9 @@ import secateur
 from secateur import decide
 from secateur.bridge.wire import decode_expression, decode_query, encode_skip
 from secateur.errors import WireError
-from secateur.query.expressions import And, Call, Column, In, Literal, Opaque, conjuncts
-from secateur.query.plan import Scan
+from secateur.passes.predicates import scan_predicates
+from secateur.query.expressions import And, Call, Column, In, Literal, Opaque, conjuncts, walk
+from secateur.query.plan import Query, Scan
 from secateur.query.types import parse_type
 from secateur.query.values import decode_value
 
@@ -120,6 +121,34 @@ def test_values_are_what_they_say() -> None:
     assert decoded == In(Column(1, "a", BIGINT), (1, 2))
     assert decode_expression({"v": None, "t": "bigint"}) == Literal(None, BIGINT)
     assert isinstance(decode_expression(call("Rand", d=0)), Opaque)
+
+
+def test_time_zones_and_units_travel_with_the_query(
+    spark: SparkSession, pruner: secateur.Pruner, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.sql("SELECT now() AS ts").coalesce(1).write.parquet(str(tmp_path / "t"))
+    spark.read.parquet(str(tmp_path / "t")).createOrReplaceTempView("timed")
+    seen: list[Query] = []
+    real = decode_query
+
+    def remember(request: dict[str, Any]) -> Any:
+        seen.append(real(request))
+        return seen[-1]
+
+    monkeypatch.setattr(decide, "decode_query", remember)
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        pruner.explain("SELECT * FROM timed WHERE timestampadd(HOUR, 3, ts) > now() AND hour(ts) = 3")
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    (predicate,) = scan_predicates(seen[0]).values()
+    calls = {e.function: e for conjunct in predicate for e in walk(conjunct) if isinstance(e, Call)}
+    assert calls["Hour"].zone == calls["TimestampAdd"].zone == "America/New_York"
+    assert calls["TimestampAdd"].unit == "HOUR"
+    zone = seen[0].settings.zones["America/New_York"]
+    assert (zone.offsets[0], zone.offsets[-1], list(zone.rest)) == (-17762, -18000, [-18000, -14400])
+    assert zone.changes[0] == -2717650800
+    assert len(zone.changes) == len(zone.offsets)
 
 
 def test_a_plan_of_spark_prints_as_flat_text(

@@ -177,11 +177,14 @@ def _moment(rng: Random) -> int:
 
 
 def _date_literal(rng: Random) -> str:
+    if rng.random() < 0.2:
+        return f"to_date(timestamp_micros({_moment(rng)}))"
     return f"date'{(EPOCH + dt.timedelta(microseconds=_moment(rng))).date().isoformat()}'"
 
 
 def _ts_literal(rng: Random) -> str:
-    return f"timestamp_micros({_moment(rng)})"
+    moment = f"timestamp_micros({_moment(rng)})"
+    return moment if rng.random() < 0.6 else f"date_trunc('{rng.choice(UNITS[:-1])}', {moment})"
 
 
 def _ntz_literal(rng: Random) -> str:
@@ -308,7 +311,7 @@ def _double(rng: Random, depth: int) -> Typed:
         return f"cast({_ts(rng, depth + 1)[0]} as double)", lambda r: f"{_moment(r) / SECOND!r}D"
     second = rng.choice((_ts(rng, depth + 1)[0], _ts_literal(rng)))
     made = f"months_between({_ts(rng, depth + 1)[0]}, {second}{rng.choice(('', ', false'))})"
-    return made, lambda r: r.choice(("-1000", "-1", "0", "0.5", "1", "12", "200.25"))
+    return made, lambda r: r.choice(("-1", "0", "0.5", "1", str(round((_moment(r) - _moment(r)) / DAY / 30.436875))))
 
 
 def _interval(rng: Random, depth: int) -> Typed:
