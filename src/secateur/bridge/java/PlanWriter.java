@@ -137,7 +137,9 @@ final class PlanWriter {
 
   private void call(Expression e, List subqueries) {
     out.append('{');
-    Json.field(out, "f", e.getClass().getSimpleName());
+    // Python knows Spark's functions by their short names; somebody else's of the same name is another function.
+    boolean own = e.getClass().getName().startsWith("org.apache.spark.sql.catalyst.expressions.");
+    Json.field(out, "f", own ? e.getClass().getSimpleName() : e.getClass().getName());
     type(e);
     String zone = zones.of(e);
     if (zone != null) Json.field(out.append(','), "z", zone);
