@@ -1,4 +1,4 @@
-"""The Java half compiles with javac, stays within what Janino takes, and copies case classes of any version."""
+"""The Java half compiles with javac too; Janino compiles it whenever a test attaches."""
 
 from __future__ import annotations
 
@@ -27,9 +27,3 @@ def test_the_unit_has_one_package_and_each_import_once() -> None:
     assert unit.count("package secateur;") == 1
     imports = [line for line in unit.splitlines() if line.startswith("import ")]
     assert len(imports) == len(set(imports)) > 10
-
-
-def test_nothing_in_java_uses_what_janino_lacks() -> None:
-    for name, text in java_sources().items():
-        assert "->" not in text.split("/**")[0], f"{name} seems to use a lambda"
-        assert "<>" not in text, f"{name} uses the diamond"
