@@ -11,6 +11,7 @@ import pytest
 from secateur.query.expressions import Call, Column, Compare, Expression, In, Literal, Opaque, StartsWith, Value
 from secateur.query.types import BOOLEAN, parse_type
 from secateur.reason import evaluate, obstacles
+from secateur.reason.facts import Bound
 from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
 from tests.reason.language import columns_of, entry, file_stats
 
@@ -149,3 +150,14 @@ def test_only_what_has_no_rule_is_blamed(computed: Call, expected: list[str]) ->
     ]
     assert len(said) == len(expected)
     assert all(text.startswith(start) for text, start in zip(said, expected, strict=True)), said
+
+
+@pytest.mark.parametrize("values", [pa.array([b"a", b"b"]), pa.array([Decimal("1.00"), Decimal("2.00")])])
+def test_what_lies_under_an_unknown_bound_is_not_believed(values: pa.Array) -> None:
+    """A rule may leave a value where it marks the bound as unknown (rule S1)."""
+    greatest = values[1].as_py()
+    bound = Bound(values, np.array([True, False]))
+    assert np.broadcast_to(bound.can(">", greatest), 2).tolist() == [True, False]
+    assert np.broadcast_to(Bound(values, True).can(">", greatest), 2).tolist() == [True, True]
+    assert pa.array(bound.known_entries(np.array([0, 1]), greatest)).to_pylist() == [greatest, greatest]
+    assert pa.array(Bound(values, True).known_entries(np.array([0]), greatest)).to_pylist() == [greatest]

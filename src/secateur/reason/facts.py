@@ -61,7 +61,7 @@ class Bound:
         if isinstance(self.values, np.ndarray):
             return either(_NUMPY[op](self.values, value), self.unknown)
         holds = _ARROW[op](self.values, pa.scalar(value, self.values.type))
-        return to_mask(holds.fill_null(True) if holds.null_count else holds)
+        return either(to_mask(holds.fill_null(True) if holds.null_count else holds), self.unknown)
 
     def can_against(self, op: str, other: Bound) -> Flags:
         """Where ``bound op other`` holds, entry by entry, or one of the two is unknown."""
@@ -78,7 +78,10 @@ class Bound:
         if isinstance(self.values, np.ndarray):
             unknown = self.unknown if isinstance(self.unknown, bool) else self.unknown[where]
             return self.values[where] if unknown is False else np.where(unknown, instead, self.values[where])
-        return self.values.take(pa.array(where)).fill_null(pa.scalar(instead, self.values.type))
+        hidden = None if isinstance(self.unknown, bool) else self.unknown[where]
+        if self.unknown is True:
+            hidden = np.ones(len(where), np.bool_)
+        return self.values.take(pa.array(where, mask=hidden)).fill_null(pa.scalar(instead, self.values.type))
 
 
 @dataclass(frozen=True, slots=True)
