@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tools import connectors
 
 import secateur
 from secateur.bridge.metrics import files_read
@@ -31,9 +32,11 @@ def connect_port() -> int:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterator[SparkSession]:
     home = tmp_path_factory.mktemp("spark")
+    builder = SparkSession.builder.master("local[2]")
+    for key, value in connectors.settings(str(home)).items():
+        builder = builder.config(key, value)
     session = (
-        SparkSession.builder.master("local[2]")
-        .appName("secateur-tests")
+        builder.appName("secateur-tests")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
@@ -45,6 +48,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterat
         .config("spark.driver.memory", "2g")
         .config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
         .config("spark.connect.grpc.binding.port", str(connect_port))
+        .config("spark.databricks.delta.snapshotPartitions", "2")
         .config("spark.log.level", "ERROR")
         .getOrCreate()
     )

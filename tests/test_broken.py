@@ -237,9 +237,11 @@ def test_a_spark_whose_classes_differ(
     sources = jvm.java_sources()
     changed = {
         **sources,
-        "Scan.java": sources["Scan.java"].replace("files.location()", "files.placeOfAnotherVersion()"),
+        "ParquetFormat.java": sources["ParquetFormat.java"].replace(
+            "files.location()", "files.placeOfAnotherVersion()"
+        ),
     }
-    monkeypatch.setattr(jvm, "java_sources", lambda: changed)
+    monkeypatch.setattr(jvm, "java_sources", lambda _=(): changed)
     monkeypatch.setattr(jvm.JvmBridge, "_known", type(jvm.JvmBridge._known)())
     with pytest.warns(UserWarning, match="placeOfAnotherVersion"):
         inert = secateur.attach(spark)
@@ -260,10 +262,10 @@ def test_a_case_class_without_the_field_leaves_the_plan_alone(
     pruner.detach()
     sources = jvm.java_sources()
     changed = {
-        n: t.replace('"location", index', '"place", index').replace("secateur;", "secateur2;")
+        n: t.replace('"location", pruned', '"place", pruned').replace("secateur;", "secateur2;")
         for n, t in sources.items()
     }
-    monkeypatch.setattr(jvm, "java_sources", lambda: changed)
+    monkeypatch.setattr(jvm, "java_sources", lambda _=(): changed)
     monkeypatch.setattr(jvm, "_PACKAGE", "package secateur2;\n")
     monkeypatch.setattr(jvm, "_CLASS", "secateur2.Bridge")
     monkeypatch.setattr(jvm.JvmBridge, "_known", type(jvm.JvmBridge._known)())

@@ -23,9 +23,8 @@ from secateur.query.plan import Query, Scan
 from secateur.report.history import Draft, History
 from secateur.report.summary import ScanSummary
 from secateur.stats.filestats import Mask
-from secateur.stats.listing import Listing
+from secateur.stats.readers import Table, decode_source
 from secateur.stats.registry import Registry
-from secateur.stats.tablestats import TableStats
 
 log = logging.getLogger("secateur")
 
@@ -60,8 +59,8 @@ class Decider:
         options = parse_options(request["options"])
         query = decode_query(request)
         open_scans = [s for s in query.scans() if s.listing and not s.declined and not s.decided]
-        listings = [Listing.from_wire(wire) for wire in request.get("listings", ())]
-        need = self._registry.admit(listings, {s.listing for s in open_scans})
+        sources = [decode_source(wire) for wire in request.get("listings", ())]
+        need = self._registry.admit(sources, {s.listing for s in open_scans})
         if need:
             return {"need": sorted(need)}
         self._history.limit = options.history
@@ -72,9 +71,7 @@ class Decider:
         self._history.note(request["call"], Draft(scans, time.perf_counter_ns() - start))
         return {"edits": edits}
 
-    def _summary(
-        self, query: Query, scan: Scan, table: TableStats, decision: Decision, options: Options
-    ) -> ScanSummary:
+    def _summary(self, query: Query, scan: Scan, table: Table, decision: Decision, options: Options) -> ScanSummary:
         kept = decision.kept[scan.id]
         reasons = decision.reasons.get(scan.id, ())
         if (waiting := self._registry.waiting(scan.listing, scan.table, options)) is not None:
@@ -96,7 +93,7 @@ class Decider:
         )
 
 
-def row_group_counts(query: Query, scan: Scan, table: TableStats, kept: Mask) -> tuple[int | None, int | None]:
+def row_group_counts(query: Query, scan: Scan, table: Table, kept: Mask) -> tuple[int | None, int | None]:
     """Row groups of the table and of the kept files that may match, None where a file's are unknown."""
     from secateur.passes.filter import filter_entries
 

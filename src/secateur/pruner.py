@@ -19,7 +19,7 @@ from secateur.options import PREFIX, Options, as_text, parse_option, parse_optio
 from secateur.report.history import History
 from secateur.report.summary import Reason, Summary
 from secateur.stats.collect import CollectReport
-from secateur.stats.listing import Listing
+from secateur.stats.readers import decode_source
 from secateur.stats.registry import Registry
 
 log = logging.getLogger("secateur")
@@ -178,7 +178,7 @@ def collect(spark: SparkSession, table: str | DataFrame, *, progress: bool | Non
     declined = []
     for found in JvmBridge.of(session).listings(session, frame):
         if "listing" in found:
-            reports.append(registry.collect(Listing.from_wire(found["listing"]), options, progress))
+            reports.append(registry.collect(*decode_source(found["listing"]), options, progress))
         else:
             declined.append(f"{found['scan']['table']} is left alone: {found['scan'].get('declined')}")
     if not reports:

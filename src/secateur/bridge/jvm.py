@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import resources
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from secateur.errors import AttachError
@@ -16,6 +18,13 @@ from secateur.errors import AttachError
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
 _PACKAGE = "package secateur;\n"
 _CLASS = "secateur.Bridge"
+CONNECTORS = {
+    "delta": "org.apache.spark.sql.delta.DeltaLog",
+    "iceberg": "org.apache.iceberg.spark.source.SparkTable",
+}
+"""The folders of Java that are compiled if a class of the connector is there."""
+
+log = logging.getLogger("secateur")
 
 
 class Callback:
@@ -34,10 +43,12 @@ class Callback:
         implements = ("java.util.function.Function",)
 
 
-def java_sources() -> dict[str, str]:
-    """The Java files by name."""
-    folder = resources.files("secateur.bridge") / "java"
-    return {f.name: f.read_text("utf-8") for f in sorted(folder.iterdir(), key=lambda f: f.name)}
+def java_sources(connectors: Iterable[str] = ()) -> dict[str, str]:
+    """The Java files by name: the core's, and those of some connectors."""
+    top = resources.files("secateur.bridge") / "java"
+    folders = [top, *(top / name for name in connectors)]
+    files = [f for folder in folders if folder.is_dir() for f in folder.iterdir() if f.name.endswith(".java")]
+    return {f.name: f.read_text("utf-8") for f in sorted(files, key=lambda f: f.name)}
 
 
 def one_unit(sources: dict[str, str]) -> str:
@@ -55,13 +66,32 @@ class JvmBridge:
     def __init__(self, spark: SparkSession) -> None:
         gateway = spark.sparkContext._gateway
         jvm: Any = spark._jvm
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-        compiler.setTargetVersion(8)
-        compiler.cook(one_unit(java_sources()))
-        loaded = compiler.getClassLoader().loadClass(_CLASS)
+        self.problems: dict[str, str] = {}
+        """Why the tables of a connector that is there are not pruned, by its name."""
+        loaded = self._compiled(jvm).loadClass(_CLASS)
         constructor = loaded.getDeclaredConstructor(gateway.new_array(jvm.java.lang.Class, 0))  # type: ignore[union-attr]
         self._bridge: Any = constructor.newInstance(gateway.new_array(jvm.java.lang.Object, 0))  # type: ignore[union-attr]
+        for name, text in self.problems.items():
+            self._bridge.isBroken(name, text)
+
+    def _compiled(self, jvm: Any) -> Any:
+        """The class loader of the Java half, with the part of each connector that is there and fits."""
+        parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        there = [name for name, marker in CONNECTORS.items() if _has_class(parent, marker)]
+        try:
+            return _compile(jvm, parent, java_sources(there))
+        except Py4JJavaError:
+            fitting = [name for name in there if self._fits(jvm, parent, name)]
+            return _compile(jvm, parent, java_sources(fitting))
+
+    def _fits(self, jvm: Any, parent: Any, connector: str) -> bool:
+        try:
+            _compile(jvm, parent, java_sources([connector]))
+        except Py4JJavaError as problem:  # it is of another version
+            self.problems[connector] = str(problem.java_exception).split("\n")[0]
+            log.warning("tables of the %s connector are not pruned: %s", connector, self.problems[connector])
+            return False
+        return True
 
     @classmethod
     def of(cls, spark: SparkSession) -> JvmBridge:
@@ -107,6 +137,22 @@ class JvmBridge:
         plan = frame._jdf.queryExecution().analyzed()
         found: list[dict[str, Any]] = json.loads(self._bridge.listings(spark._jsparkSession, plan))
         return found
+
+
+def _compile(jvm: Any, parent: Any, sources: dict[str, str]) -> Any:
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(parent)
+    compiler.setTargetVersion(8)
+    compiler.cook(one_unit(sources))
+    return compiler.getClassLoader()
+
+
+def _has_class(loader: Any, name: str) -> bool:
+    try:
+        loader.loadClass(name)
+    except Py4JJavaError:
+        return False
+    return True
 
 
 def logical_plan(spark: SparkSession, query: DataFrame | str) -> Any:

@@ -1,4 +1,4 @@
-"""The statistics in use, by the fingerprint of the listing they belong to, and the collections under way."""
+"""The statistics in use, by the fingerprint of the source they belong to, and the collections under way."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from secateur.options import Options
 from secateur.report.summary import Reason
 from secateur.stats.collect import CollectReport, collect_listing
 from secateur.stats.listing import Listing
+from secateur.stats.readers import Reader, Source, Table
 from secateur.stats.store import Store, stores_for
-from secateur.stats.tablestats import TableStats
 
 log = logging.getLogger("secateur")
 
@@ -26,9 +26,10 @@ _RELOAD_SECONDS = 10.0
 
 @dataclass(slots=True)
 class _Entry:
-    listing: Listing
+    source: Source
+    reader: Reader
     stores: tuple[Store, ...] = ()
-    table: TableStats | None = None
+    table: Table | None = None
     loaded: float = 0.0
     collecting: bool = False
     collected: bool = False
@@ -37,7 +38,7 @@ class _Entry:
 
 
 class Registry:
-    """What is known of each listing. A change of the table is a new listing, so nothing here ever gets stale (S8)."""
+    """What is known of each source. A change of the table is a new source, so nothing here ever gets stale (S8)."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -45,14 +46,14 @@ class Registry:
         self._lock = threading.Lock()
         self._one_collection = threading.Lock()
 
-    def admit(self, listings: Iterable[Listing], needed: Collection[str]) -> set[str]:
-        """Takes in listings, and tells which of the needed ones are still missing.
+    def admit(self, sources: Iterable[tuple[Source, Reader]], needed: Collection[str]) -> set[str]:
+        """Takes in sources, and tells which of the needed ones are still missing.
 
         Those that were not used for longest are forgotten, but none that is needed now.
         """
         with self._lock:
-            for listing in listings:
-                self._entries.setdefault(listing.fingerprint, _Entry(listing))
+            for source, reader in sources:
+                self._entries.setdefault(source.fingerprint, _Entry(source, reader))
             for fingerprint in needed:
                 if fingerprint in self._entries:
                     self._entries.move_to_end(fingerprint)
@@ -60,8 +61,8 @@ class Registry:
                 self._entries.popitem(last=False)
             return {fingerprint for fingerprint in needed if fingerprint not in self._entries}
 
-    def table(self, fingerprint: str, options: Options) -> TableStats:
-        """The statistics of a listing; if some are missing and options allow, a collection starts in the background."""
+    def table(self, fingerprint: str, options: Options) -> Table:
+        """The statistics of a source; if some are missing and options allow, a collection starts in the background."""
         with self._lock:
             entry = self._entries[fingerprint]
         table = self._load(entry, options)
@@ -70,7 +71,7 @@ class Registry:
         return table
 
     def waiting(self, fingerprint: str, name: str, options: Options) -> Reason | None:
-        """Why files of the listing have no statistics, None if all have."""
+        """Why files of the source have no statistics, None if all have."""
         with self._lock:
             entry = self._entries.get(fingerprint)
         if entry is None or entry.table is None or not (missing := int(entry.table.missing.sum())):
@@ -83,11 +84,11 @@ class Registry:
         remedy = "run secateur.collect(spark, ...) on it, or set spark.secateur.stats.auto=true"
         return Reason("no-statistics", f"{some} have no statistics: {remedy}")
 
-    def collect(self, listing: Listing, options: Options, progress: bool | None = None) -> CollectReport:
+    def collect(self, source: Source, reader: Reader, options: Options, progress: bool | None = None) -> CollectReport:
         """Collects what is missing now, and waits for it."""
-        self.admit((listing,), (listing.fingerprint,))
+        self.admit(((source, reader),), (source.fingerprint,))
         with self._lock:
-            entry = self._entries[listing.fingerprint]
+            entry = self._entries[source.fingerprint]
         self._load(entry, options)
         return self._collect(entry, progress)
 
@@ -100,14 +101,14 @@ class Registry:
                     return
             time.sleep(0.02)
 
-    def _load(self, entry: _Entry, options: Options) -> TableStats:
+    def _load(self, entry: _Entry, options: Options) -> Table:
         with entry.lock:
             now = time.monotonic()
             # Another session may have collected meanwhile.
             stale = entry.table is not None and entry.table.missing.any() and now - entry.loaded > _RELOAD_SECONDS
             if entry.table is None or (stale and not entry.collecting):
-                entry.stores = stores_for(entry.listing.roots, options.stats_dir or None)
-                entry.table = TableStats.load(entry.listing, entry.stores)
+                entry.stores = stores_for(entry.source.roots, options.stats_dir or None)
+                entry.table = entry.reader.load(entry.source, entry.stores)
                 entry.loaded = now
             return entry.table
 
@@ -129,9 +130,12 @@ class Registry:
             entry.collecting = False
 
     def _collect(self, entry: _Entry, progress: bool | None) -> CollectReport:
-        report = collect_listing(entry.listing, entry.stores, self._spark, progress=progress)
+        if not isinstance(entry.source, Listing):
+            entry.collected = True
+            return CollectReport(entry.source.count, 0, 0, 0.0, "in the table's own metadata")
+        report = collect_listing(entry.source, entry.stores, self._spark, progress=progress)
         with entry.lock:
-            entry.table = TableStats.load(entry.listing, entry.stores)
+            entry.table = entry.reader.load(entry.source, entry.stores)
             entry.loaded = time.monotonic()
             entry.collected = True
             entry.problem = report.problem

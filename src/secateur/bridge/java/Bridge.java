@@ -58,6 +58,11 @@ public final class Bridge {
         }
       });
 
+  /** The part of a connector was left out, since it does not compile with it. */
+  public void isBroken(String connector, String problem) {
+    Formats.isBroken(connector, problem);
+  }
+
   /** Injected rules cannot be removed, so they ask this switch first. */
   boolean isOn() {
     return python != null && pauses.get() == 0;
@@ -253,7 +258,7 @@ public final class Bridge {
       Scan scan = (Scan) writer.scans.get(i);
       out.append(i > 0 ? ",{\"scan\":" : "{\"scan\":");
       scan.write(out, i);
-      if (scan.listing != null) scan.listing.write(out.append(",\"listing\":"));
+      if (scan.files != null) scan.files.write(out.append(",\"listing\":"));
       out.append('}');
     }
     return out.append(']').toString();

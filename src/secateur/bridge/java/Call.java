@@ -50,11 +50,11 @@ final class Call {
     head.append(",\"listings\":[");
     boolean first = true;
     for (int i = 0; i < scans.size(); i++) {
-      Listing listing = ((Scan) scans.get(i)).listing;
-      if (listing == null || !wanted.remove(listing.fingerprint)) continue;
+      FileSet files = ((Scan) scans.get(i)).files;
+      if (files == null || !wanted.remove(files.fingerprint)) continue;
       if (!first) head.append(',');
       first = false;
-      listing.write(head);
+      files.write(head);
     }
     return ask(head.append("]}").toString());
   }

@@ -26,16 +26,11 @@ import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/**
- * The exact files of one FileIndex: path, length, modification time and partition values (rule S8). A file's ordinal is
- * its place in this listing; the fingerprint tells Python which listing an ordinal belongs to.
- */
-final class Listing {
+/** The files of one FileIndex: path, length, modification time and partition values. */
+final class Listing extends FileSet {
   private static final Cache KNOWN = CacheBuilder.newBuilder().maximumSize(256).softValues().build();
 
   final FileStatus[] files;
-  final String fingerprint;
-  final long bytes;
   private final int[] partitionOf;
   private final List partitions; // of PartitionDirectory
   private final StructType schema;
@@ -56,6 +51,7 @@ final class Listing {
       }
     }
     files = (FileStatus[]) statuses.toArray(new FileStatus[statuses.size()]);
+    count = files.length;
     partitionOf = new int[files.length];
     MessageDigest digest = MessageDigest.getInstance("SHA-256");
     StringBuilder line = new StringBuilder();
@@ -126,21 +122,21 @@ final class Listing {
     return places;
   }
 
+  int keepChanged(BitSet skip) {
+    int changed = recheck(skip);
+    keepShared(skip);
+    return changed;
+  }
+
   /**
    * Takes files off `skip` that are listed more than once and not skipped everywhere: two partitions of a catalog table may have
    * one location, and `skips` finds a file by its path alone.
    */
-  int keepShared(BitSet skip) {
-    if (places().size() == files.length) return 0;
+  private void keepShared(BitSet skip) {
+    if (places().size() == files.length) return;
     Set kept = new HashSet();
     for (int i = skip.nextClearBit(0); i < files.length; i = skip.nextClearBit(i + 1)) kept.add(files[i].getPath());
-    int changed = 0;
-    for (int i = skip.nextSetBit(0); i >= 0; i = skip.nextSetBit(i + 1)) {
-      if (!kept.contains(files[i].getPath())) continue;
-      skip.clear(i);
-      changed++;
-    }
-    return changed;
+    for (int i = skip.nextSetBit(0); i >= 0; i = skip.nextSetBit(i + 1)) if (kept.contains(files[i].getPath())) skip.clear(i);
   }
 
   /**
@@ -148,7 +144,7 @@ final class Listing {
    * statistics of the old one must not hide it. Only local files are rewritten in place as a matter of course and are cheap
    * to ask about.
    */
-  int recheck(BitSet skip) {
+  private int recheck(BitSet skip) {
     int changed = 0;
     for (int i = skip.nextSetBit(0); i >= 0; i = skip.nextSetBit(i + 1)) {
       java.net.URI uri = files[i].getPath().toUri();
@@ -224,7 +220,7 @@ final class Listing {
       lengths.append(comma).append(files[i].getLen());
       times.append(comma).append(files[i].getModificationTime());
     }
-    out.append('{');
+    out.append("{\"kind\":\"files\",");
     Json.field(out, "fp", fingerprint);
     roots(out.append(','));
     partitionColumns(out.append(','));

@@ -4,15 +4,10 @@ import java.util.Base64;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.catalyst.catalog.CatalogStatistics;
-import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import scala.Option;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 
@@ -36,48 +31,29 @@ final class PlanEditor {
       Map edit = (Map) wanted.get(i);
       int id = ((Number) edit.get("scan")).intValue();
       Scan scan = (Scan) scans.get(id);
-      if (scan.listing == null) throw new IllegalStateException("an edit names scan " + id + ", which has no listing");
-      if (!scan.listing.fingerprint.equals(edit.get("fp"))) throw new IllegalStateException("an edit is for another listing");
+      if (scan.files == null) throw new IllegalStateException("an edit names scan " + id + ", which has no listing");
+      if (!scan.files.fingerprint.equals(edit.get("fp"))) throw new IllegalStateException("an edit is for another listing");
       BitSet skip = BitSet.valueOf(Base64.getDecoder().decode((String) edit.get("skip")));
-      if (skip.length() > scan.listing.files.length) throw new IllegalStateException("an edit skips files that do not exist");
+      if (skip.length() > scan.files.count) throw new IllegalStateException("an edit skips files that do not exist");
       if (skip.cardinality() != ((Number) edit.get("skipped")).intValue()) throw new IllegalStateException("an edit does not add up");
-      changed[id] = scan.listing.recheck(skip);
-      scan.listing.keepShared(skip);
+      changed[id] = scan.files.keepChanged(skip);
       if (skip.isEmpty()) continue;
       pruned = true;
-      edits[id] = skip.cardinality() == scan.listing.files.length ? empty(scan) : pruned(scan, skip);
+      edits[id] = skip.cardinality() == scan.files.count ? empty(scan) : scan.without(skip);
     }
   }
 
-  /** A table of the catalog was listed for the decision; Spark need not ask the catalog and list it once more. */
+  /** Scans of which nothing is skipped, where their format has a better way to read what it listed. */
   void keepListed() throws Exception {
     for (int i = 0; i < edits.length; i++) {
       Scan scan = (Scan) scans.get(i);
-      if (edits[i] != null || scan.index == null) continue;
-      HadoopFsRelation files = (HadoopFsRelation) ((LogicalRelation) scan.node).relation();
-      if (scan.index != files.location()) edits[i] = pruned(scan, new BitSet());
+      if (edits[i] == null && scan.files != null) edits[i] = scan.asListed();
     }
   }
 
   private LogicalPlan empty(Scan scan) {
     emptied = true;
     return LocalRelation$.MODULE$.apply(scan.node.output());
-  }
-
-  private static LogicalPlan pruned(Scan scan, BitSet skip) throws Exception {
-    LogicalRelation relation = (LogicalRelation) scan.node;
-    HadoopFsRelation files = (HadoopFsRelation) relation.relation();
-    PrunedFileIndex index = new PrunedFileIndex(scan.index, scan.listing, skip);
-    Object edited = CaseClass.with(relation, "relation", CaseClass.with(files, "location", index));
-    if (relation.catalogTable().isDefined()) {
-      // Statistics of the catalog would hide the reduced size from the choice of join strategies.
-      CatalogTable table = (CatalogTable) relation.catalogTable().get();
-      if (table.stats().isDefined()) {
-        Object stats = CaseClass.with(table.stats().get(), "sizeInBytes", scala.math.BigInt.apply(index.sizeInBytes()));
-        edited = CaseClass.with(edited, "catalogTable", Option.apply(CaseClass.with(table, "stats", Option.apply(stats))));
-      }
-    }
-    return (LogicalPlan) edited;
   }
 
   LogicalPlan apply(LogicalPlan plan) {

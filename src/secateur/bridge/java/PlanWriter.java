@@ -60,7 +60,7 @@ final class PlanWriter {
 
   void plan(LogicalPlan node) throws Exception {
     if (node.children().isEmpty()) {
-      Scan scan = Scan.of(node, late, state, conf);
+      Scan scan = Formats.scan(node, late, state, conf);
       if (scan != null) {
         scan.write(out, scans.size());
         scans.add(scan);

@@ -72,7 +72,7 @@ public final class PruneRule extends Rule {
     if (!ask) return plan;
     for (int i = 0; i < writer.scans.size(); i++) {
       Scan scan = (Scan) writer.scans.get(i);
-      if (scan.listing != null) call.state.add(scan.use());
+      if (scan.files != null) call.state.add(scan.use());
     }
     Map answer = call.decide(writer);
     PlanEditor editor = new PlanEditor(writer.scans);

@@ -1,0 +1,18 @@
+package secateur;
+
+import java.util.BitSet;
+
+/** The exact files of one scan (rule S8). A file's ordinal is its place in it; the fingerprint tells Python which set an ordinal belongs to. */
+abstract class FileSet {
+  String fingerprint;
+  int count;
+  long bytes;
+
+  /** What a reader in Python's READERS makes statistics of; asked for once per fingerprint. */
+  abstract void write(StringBuilder out) throws Exception;
+
+  /** A last look before files are skipped: takes off `skip` what must be read after all, and counts the files that have changed. */
+  int keepChanged(BitSet skip) {
+    return 0;
+  }
+}

@@ -1,0 +1,80 @@
+"""The readers, one per table format: what the JVM says of a scan's files, made into statistics.
+
+Adding a format is a module with a :class:`Source` and a :class:`Table`, an entry in :data:`READERS`, and on the JVM's
+side the three classes that ``Format.java`` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from secateur.errors import WireError
+from secateur.stats.filestats import FileStats, Mask
+from secateur.stats.listing import Listing
+from secateur.stats.store import Store
+from secateur.stats.tablestats import TableStats
+
+Ints = npt.NDArray[np.int64]
+
+
+class Source(Protocol):
+    """An exact set of files (rule S8): a listing of plain files, a version of a Delta table, an Iceberg snapshot."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Names this exact set."""
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Where the table lives, and with it the store of what was collected."""
+
+    @property
+    def count(self) -> int:
+        """How many files."""
+
+
+class Table(Protocol):
+    """What is known of the files of a source, an entry per file in the source's order."""
+
+    @property
+    def files(self) -> FileStats:
+        """The statistics of the files."""
+
+    @property
+    def missing(self) -> Mask:
+        """The files of which nothing is known, and which a collection could help."""
+
+    @property
+    def row_group_counts(self) -> pa.Array:
+        """How many row groups each file has, null = unknown."""
+
+    def row_groups(self, indices: Ints) -> tuple[FileStats, Ints]:
+        """The statistics of the row groups of some files, and the ordinal of each one's file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How one format is read: the wire into a source, and a source with its stores into a table."""
+
+    decode: Callable[[dict[str, Any]], Source]
+    load: Callable[[Any, Sequence[Store]], Table]
+
+
+READERS: dict[str, Reader] = {
+    "files": Reader(Listing.from_wire, TableStats.load),
+}
+"""By the ``kind`` that a file set has on the wire."""
+
+
+def decode_source(wire: dict[str, Any]) -> tuple[Source, Reader]:
+    """The source that the bridge sends, with the reader that knows it."""
+    reader = READERS.get(wire.get("kind", "files"))
+    if reader is None:
+        raise WireError(f"a table is of kind {wire['kind']!r}, which is none of {', '.join(READERS)}")
+    return reader.decode(wire), reader

@@ -1,0 +1,1 @@
+"""What the project needs around it: checks of the machine, the connectors."""
