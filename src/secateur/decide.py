@@ -66,7 +66,11 @@ class Decider:
         self._history.limit = options.history
         tables = {s.id: self._registry.table(s.listing, options) for s in open_scans}
         decision = run_passes(query, {id_: t.files for id_, t in tables.items()}, enabled=options.passes)
-        edits = [encode_skip(s, decision.kept[s.id]) for s in open_scans if not decision.kept[s.id].all()]
+        edits = [
+            encode_skip(s, decision.kept[s.id], counted=s.id in decision.counted)
+            for s in open_scans
+            if not decision.kept[s.id].all()
+        ]
         scans = {s.id: self._summary(query, s, tables[s.id], decision, options) for s in open_scans}
         self._history.note(request["call"], Draft(scans, time.perf_counter_ns() - start))
         return {"edits": edits}

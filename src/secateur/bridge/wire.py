@@ -4,12 +4,14 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
 
 * plan node ``{"n": class, "x": [expressions], "q": [subquery plans], "c": [children]}``, with ``"r": 1`` if it is
   random; a scan has its own fields;
+* a global sort has ``"g": 1``, its keys are ``{"f": "SortOrder", "o": [1 if descending, 1 if NULLs come first], …}``;
 * expression ``{"a": id, "n": name, "t": type}`` (column), ``{"v": value, "t": type}`` (literal) or
   ``{"f": class, "t": type, "c": [children]}`` with ``"d": 0`` if the function is not deterministic, ``"z"`` for the
   time zone that it is evaluated in and ``"u"`` for the unit that it counts in;
 * zone ``[[seconds of each change and of the end], [offset before the first and after each], [least, greatest after the
   end]]``, as :class:`secateur.query.zones.Zone` takes them;
-* edit ``{"scan": id, "fp": fingerprint, "skip": base64 of one bit per file, "skipped": count}``.
+* edit ``{"scan": id, "fp": fingerprint, "skip": base64 of one bit per file, "skipped": count}``, with ``"rows": 1``
+  if it is void as soon as one of the files that are kept has changed.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from secateur.query.expressions import (
     StartsWith,
     Value,
 )
-from secateur.query.plan import Filter, Plan, Project, Query, Scan, Settings
+from secateur.query.plan import Filter, Limit, Plan, Project, Query, Scan, Settings, Sort, SortKey
 from secateur.query.plan import Opaque as OpaquePlan
 from secateur.query.types import DataType, parse_type
 from secateur.query.values import decode_value
@@ -83,7 +85,19 @@ def decode_plan(node: Wire, settings: Settings) -> Plan:
     if node["n"] == "Project":
         outputs = tuple(decode_expression(e) for e in node["x"])
         return Project(outputs, children[0], not any(map(_varies, node["x"])), subqueries, random)
+    if node["n"] == "LocalLimit" and not subqueries:
+        match decode_expression(node["x"][0]):
+            case Literal(int(count)) if count >= 0:
+                return Limit(count, children[0], random)
+    if node["n"] == "Sort" and node.get("g") == 1:
+        return Sort(tuple(_sort_key(e) for e in node["x"]), children[0], subqueries, random)
     return OpaquePlan(node["n"], (*children, *subqueries), random)
+
+
+def _sort_key(e: Wire) -> SortKey:
+    """``{"f": "SortOrder", "o": [descending, NULLs first], "c": [expression, ...]}``"""
+    descending, nulls_first = e["o"]
+    return SortKey(decode_expression(e["c"][0]), bool(descending), bool(nulls_first))
 
 
 def decode_scan(node: Wire, settings: Settings) -> Scan:
@@ -104,6 +118,7 @@ def decode_scan(node: Wire, settings: Settings) -> Scan:
         files=node.get("files", 0),
         bytes=node.get("bytes", 0),
         declined=node.get("declined", ""),
+        lossy=node.get("lossy") == 1,
         decided=node.get("decided", False),
     )
 
@@ -187,8 +202,8 @@ def _literal(wire: object, type_: DataType) -> Expression:
         return Opaque("literal", str(problem), type_)
 
 
-def encode_skip(scan: Scan, keep: Mask) -> Wire:
-    """The edit that drops every file of the scan that is not kept."""
+def encode_skip(scan: Scan, keep: Mask, *, counted: bool = False) -> Wire:
+    """The edit that drops every file that is not kept; ``counted`` if that rests on the rows of those kept."""
     skip = ~keep
     bits = np.packbits(skip, bitorder="little").tobytes()
     return {
@@ -196,4 +211,5 @@ def encode_skip(scan: Scan, keep: Mask) -> Wire:
         "fp": scan.listing,
         "skip": base64.b64encode(bits).decode("ascii"),
         "skipped": int(np.count_nonzero(skip)),
+        "rows": int(counted),
     }

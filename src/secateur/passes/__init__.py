@@ -10,7 +10,9 @@ import numpy as np
 
 from secateur.passes.contract import Known, Outcome
 from secateur.passes.filter import filter_files
+from secateur.passes.limit import limit_files
 from secateur.passes.predicates import random_scans
+from secateur.passes.topk import topk_files
 from secateur.query.plan import Query
 from secateur.report.summary import PassRecord, Reason
 from secateur.stats.filestats import FileStats, Mask
@@ -25,7 +27,11 @@ class Pass:
     stages: tuple[str, ...] = ("early", "late")
 
 
-PASSES: tuple[Pass, ...] = (Pass("filter", filter_files),)
+PASSES: tuple[Pass, ...] = (
+    Pass("filter", filter_files),
+    Pass("limit", limit_files),
+    Pass("topk", topk_files),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,8 @@ class Decision:
     kept: Mapping[int, Mask]
     records: Mapping[int, tuple[PassRecord, ...]]
     reasons: Mapping[int, tuple[Reason, ...]]
+    counted: frozenset[int] = frozenset()
+    """Scans whose masks rest on the rows of the files that are kept."""
 
 
 def run_passes(
@@ -60,6 +68,7 @@ def run_passes(
     kept = {id_: _read_only(np.ones(stats[id_].count, np.bool_)) for id_ in scans if id_ in stats}
     records: dict[int, tuple[PassRecord, ...]] = dict.fromkeys(kept, ())
     reasons: dict[int, tuple[Reason, ...]] = dict.fromkeys(scans, ())
+    counted: frozenset[int] = frozenset()
     for pass_ in passes:
         if query.stage not in pass_.stages or (enabled is not None and pass_.name not in enabled):
             continue
@@ -67,11 +76,15 @@ def run_passes(
         outcome, ms = _run(pass_, Known(query, stats, before), scans)
         for id_, mask in outcome.kept.items():
             kept[id_] = _read_only(mask)
+        counted |= outcome.counted
         for id_, reason in outcome.reasons:
             reasons[id_] += (reason,)
+        concerned = {*outcome.kept, *(id_ for id_, _ in outcome.reasons)}
         for id_, mask in kept.items():
+            if id_ not in concerned:
+                continue
             records[id_] += (PassRecord(pass_.name, _count(before[id_]), _count(mask), ms),)
-    return Decision(kept, records, reasons)
+    return Decision(kept, records, reasons, counted)
 
 
 def _run(pass_: Pass, known: Known, scans: tuple[int, ...]) -> tuple[Outcome, float]:

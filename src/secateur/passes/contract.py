@@ -25,3 +25,5 @@ class Outcome:
 
     kept: Mapping[int, Mask] = field(default_factory=dict)
     reasons: tuple[tuple[int, Reason], ...] = ()
+    counted: frozenset[int] = frozenset()
+    """Scans whose masks rest on the rows of the files that are kept: these have to be as they were listed."""

@@ -13,7 +13,7 @@ Nothing passes any other node (rules S9 and S10): a LIMIT below a Filter sees ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
@@ -36,7 +36,7 @@ from secateur.query.expressions import (
     walk,
 )
 from secateur.query.expressions import Opaque as OpaqueExpression
-from secateur.query.plan import Filter, Opaque, Plan, Project, Query, Scan
+from secateur.query.plan import Filter, Limit, Opaque, Plan, Project, Query, Scan, Sort
 
 LARGEST = 20_000
 """Conjuncts with more parts than this are left out: each Project on the way could double them."""
@@ -79,7 +79,7 @@ def _below_random(plan: Plan, *, random: bool) -> Iterator[int]:
             # Spark turns IN and EXISTS into joins: what they read decides how the rows arrive, too.
             for below in plan.children:
                 yield from _below_random(below, random=random or plan.random)
-        case Opaque():
+        case Limit() | Sort() | Opaque():
             for child in plan.children:
                 yield from _below_random(child, random=random or plan.random)
 
@@ -94,7 +94,7 @@ def _collect(plan: Plan, above: Predicate) -> Iterator[tuple[int, Predicate]]:
         case Project():
             yield from _collect(plan.child, _below(plan, above) if plan.deterministic else ())
             yield from _independent(plan.subqueries)
-        case Opaque():
+        case Limit() | Sort() | Opaque():
             yield from _independent(plan.children)
 
 
@@ -105,6 +105,13 @@ def _independent(plans: tuple[Plan, ...]) -> Iterator[tuple[int, Predicate]]:
 
 def _below(project: Project, above: Predicate) -> Predicate:
     """What conjuncts over a projection's outputs say about its input."""
+    substituted = map(through(project), above)
+    # An AND that was computed below a Project comes apart only now.
+    return tuple(part for whole in substituted if _is_small(whole) for part in conjuncts(whole))
+
+
+def through(project: Project) -> Callable[[Expression], Expression]:
+    """What makes an expression over a projection's outputs one over its input."""
     outputs: dict[int, Expression] = {}
     for output in project.outputs:
         match output:
@@ -112,9 +119,7 @@ def _below(project: Project, above: Predicate) -> Predicate:
                 outputs[id_] = child
             case Column(id_):
                 outputs[id_] = output
-    substituted = (_substitute(conjunct, outputs) for conjunct in above)
-    # An AND that was computed below a Project comes apart only now.
-    return tuple(part for whole in substituted if _is_small(whole) for part in conjuncts(whole))
+    return lambda e: _substitute(e, outputs)
 
 
 def _is_small(e: Expression) -> bool:

@@ -34,6 +34,8 @@ class Scan:
     bytes: int = 0
     declined: str = ""
     """Why the bridge leaves this scan alone, empty if it does not."""
+    lossy: bool = False
+    """Spark passes over files that are gone or damaged, so the rows of a file are not sure to arrive."""
     decided: bool = False
     """An earlier step of the same query has narrowed it already."""
 
@@ -84,6 +86,52 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """At most ``count`` rows of its child are needed, whichever (Spark's LocalLimit: each partition may stop there)."""
+
+    count: int
+    child: Plan
+    random: bool = False
+
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        return (self.child,)
+
+    def describe(self) -> str:
+        return f"Limit {self.count}" + _random(self.random)
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One expression of an ORDER BY."""
+
+    expression: Expression
+    descending: bool
+    nulls_first: bool
+
+    def __str__(self) -> str:
+        direction = "DESC" if self.descending else "ASC"
+        return f"{self.expression} {direction} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """All rows of its child in one order."""
+
+    keys: tuple[SortKey, ...]
+    child: Plan
+    subqueries: tuple[Plan, ...] = field(default=())
+    random: bool = False
+
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        return (self.child, *self.subqueries)
+
+    def describe(self) -> str:
+        return "Sort " + ", ".join(map(str, self.keys)) + _random(self.random)
+
+
+@dataclass(frozen=True, slots=True)
 class Opaque:
     """Any other node; its subtrees are looked at, nothing moves through it."""
 
@@ -99,7 +147,7 @@ def _random(flag: bool) -> str:
     return " random" if flag else ""
 
 
-Plan: TypeAlias = Scan | Filter | Project | Opaque
+Plan: TypeAlias = Scan | Filter | Project | Limit | Sort | Opaque
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,12 @@ def evaluate(predicate: Expression, stats: FileStats, columns: Columns, settings
     >>> verdict.may.tolist(), verdict.must.tolist()
     ([False, True], [False, True])
     """
-    return verdict_of(predicate, Scope(stats, columns, settings, verdict_of, RULES))
+    return verdict_of(predicate, scope_of(stats, columns, settings))
+
+
+def scope_of(stats: FileStats, columns: Columns, settings: Settings = _DEFAULTS) -> Scope:
+    """What expressions over a scan's columns are looked at with."""
+    return Scope(stats, columns, settings, verdict_of, RULES)
 
 
 def verdict_of(predicate: Expression, scope: Scope) -> Verdict:

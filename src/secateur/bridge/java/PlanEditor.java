@@ -37,10 +37,20 @@ final class PlanEditor {
       if (skip.length() > scan.files.count) throw new IllegalStateException("an edit skips files that do not exist");
       if (skip.cardinality() != ((Number) edit.get("skipped")).intValue()) throw new IllegalStateException("an edit does not add up");
       changed[id] = scan.files.keepChanged(skip);
+      if (Integer.valueOf(1).equals(edit.get("rows")) && keptHasChanged(id, scan, skip)) continue;
       if (skip.isEmpty()) continue;
       pruned = true;
       edits[id] = skip.cardinality() == scan.files.count ? empty(scan) : scan.without(skip);
     }
+  }
+
+  /** An edit that rests on the rows of the files that are kept is void if one of them is not as it was listed. */
+  private boolean keptHasChanged(int id, Scan scan, BitSet skip) {
+    BitSet kept = (BitSet) skip.clone();
+    kept.flip(0, scan.files.count);
+    int others = scan.files.keepChanged(kept);
+    changed[id] += others;
+    return others > 0;
   }
 
   /** Scans of which nothing is skipped, where their format has a better way to read what it listed. */

@@ -18,12 +18,15 @@ import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.Rand;
 import org.apache.spark.sql.catalyst.expressions.Randn;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.expressions.TimestampAdd;
 import org.apache.spark.sql.catalyst.expressions.TimestampDiff;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sample;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -69,7 +72,8 @@ final class PlanWriter {
     }
     out.append('{');
     Json.field(out, "n", node.getClass().getSimpleName());
-    boolean modelled = node instanceof Filter || node instanceof Project;
+    boolean modelled = node instanceof Filter || node instanceof Project || node instanceof LocalLimit || node instanceof Sort;
+    if (node instanceof Sort && ((Sort) node).global()) out.append(",\"g\":1");
     List subqueries = new ArrayList();
     List expressions = CollectionConverters.asJava(node.expressions());
     boolean random = node instanceof Sample;
@@ -146,6 +150,10 @@ final class PlanWriter {
     if (e instanceof Alias) {
       out.append(",\"i\":").append(((Alias) e).exprId().id()).append(',');
       Json.field(out, "n", ((Alias) e).name());
+    } else if (e instanceof SortOrder) {
+      SortOrder order = (SortOrder) e;
+      out.append(",\"o\":[").append(order.direction().sql().equals("DESC") ? 1 : 0);
+      out.append(order.nullOrdering().sql().equals("NULLS FIRST") ? ",1]" : ",0]");
     } else if (e instanceof Like) {
       Json.field(out.append(','), "e", String.valueOf(((Like) e).escapeChar()));
     } else if (e instanceof InSet) {

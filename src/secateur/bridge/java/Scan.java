@@ -1,10 +1,13 @@
 package secateur;
 
 import java.util.BitSet;
+import java.util.Locale;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 
@@ -38,6 +41,22 @@ abstract class Scan {
     return false;
   }
 
+  /** Whether Spark passes over files that are gone or damaged: then the rows that a file has need not arrive. */
+  private boolean lossy() {
+    SQLConf conf = SQLConf.get();
+    if (conf.ignoreCorruptFiles() || conf.ignoreMissingFiles()) return true;
+    if (!(node instanceof LogicalRelation) || !(((LogicalRelation) node).relation() instanceof HadoopFsRelation)) return false;
+    HadoopFsRelation source = (HadoopFsRelation) ((LogicalRelation) node).relation();
+    SQLConf own = source.sparkSession().sessionState().conf();
+    if (own.ignoreCorruptFiles() || own.ignoreMissingFiles()) return true;
+    scala.collection.Iterator it = source.options().keysIterator();
+    while (it.hasNext()) {
+      String key = ((String) it.next()).toLowerCase(Locale.ROOT);
+      if (key.equals("ignorecorruptfiles") || key.equals("ignoremissingfiles")) return true;
+    }
+    return false;
+  }
+
   /** Spark gives every use of a table attribute ids of its own, so the first one names the use. */
   long use() {
     return node.output().isEmpty() ? -1 : ((Attribute) node.output().apply(0)).exprId().id();
@@ -52,6 +71,7 @@ abstract class Scan {
     if (files != null) {
       out.append(",\"cs\":").append(caseSensitive());
       Json.field(out.append(','), "fp", files.fingerprint);
+      if (lossy()) out.append(",\"lossy\":1");
       out.append(",\"files\":").append(files.count).append(",\"bytes\":").append(files.bytes);
     }
     out.append(",\"cols\":[");

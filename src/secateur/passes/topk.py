@@ -1,0 +1,162 @@
+"""Top-k pruning: for ORDER BY … LIMIT k, skip the files whose rows cannot be among the first k.
+
+Before and after, for ``ORDER BY x DESC LIMIT 2`` with two rows in each file, x up to 9 in the first, 7 in the second::
+
+    Limit 2                        kept: [True, True]    ->    kept: [True, False]
+      Sort x DESC NULLS LAST
+        Scan t [x]  (6..9, 1..5)
+
+From metadata alone at least k rows are known to be at or beyond a *boundary* (section 5.4 of the Snowflake paper): a
+fully matching file whose greatest value v is exact has one row at v, and all its other rows are at its least value or
+beyond. Sorted from the best value down, the rows of these pairs are counted until there are k; there lies the boundary.
+A file is needed only if it may hold a row at the boundary or beyond, so ties and all further sort keys stay right.
+
+NULLs count as beyond everything with NULLS FIRST, otherwise they do not count. NaN is the greatest number (rule S5):
+with DESC it is beyond any boundary, with ASC it does not count.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.passes.contract import Known, Outcome
+from secateur.passes.filter import narrow
+from secateur.passes.limited import Counts, Limited, fully_matching, limited_scans, sure_rows
+from secateur.query.expressions import Column, Compare, Expression, IsNull, Literal, Or
+from secateur.query.plan import Settings, SortKey
+from secateur.reason.evaluate import scope_of
+from secateur.reason.facts import Bound, Facts
+from secateur.reason.ranges import facts_of
+from secateur.report.summary import Reason
+from secateur.stats.filestats import FileStats, Mask
+
+
+def topk_files(known: Known) -> Outcome:
+    """Keep of every scan below ORDER BY and LIMIT the files that may hold one of the first rows."""
+    kept: dict[int, Mask] = {}
+    reasons: list[tuple[int, Reason]] = []
+    for limited in limited_scans(known, ordered=True):
+        id_ = limited.scan.id
+        stats, before = known.stats[id_], known.kept[id_]
+        if not limited.count or not before.any():
+            continue
+        boundary = boundary_of(limited, stats, before, known.query.settings)
+        if boundary is None:
+            reasons.append((id_, _no_boundary(limited)))
+            continue
+        after = narrow((boundary,), stats, limited.columns, before, known.query.settings)
+        if np.count_nonzero(after) < np.count_nonzero(before):
+            kept[id_] = after
+        else:
+            reasons.append((id_, _not_selective(limited, boundary)))
+    return Outcome(kept, tuple(reasons), counted=frozenset(kept))
+
+
+def boundary_of(limited: Limited, stats: FileStats, kept: Mask, settings: Settings) -> Expression | None:
+    """A condition that each of the first rows satisfies, None if metadata tell of none."""
+    key = limited.keys[0]
+    facts = facts_of(key.expression, scope_of(stats, limited.columns, settings))
+    if facts is None or key.expression.type.domain is None:
+        return None
+    rows = sure_rows(stats, fully_matching(limited, stats, kept, settings))
+    values, counts = _pairs(key, facts, rows, stats, limited)
+    value = _kth(values, counts, limited.count, descending=key.descending)
+    if value is None:
+        return None
+    at_or_beyond = Compare(">=" if key.descending else "<=", key.expression, Literal(value, facts.type))
+    return Or(at_or_beyond, IsNull(key.expression)) if key.nulls_first else at_or_beyond
+
+
+def _pairs(key: SortKey, facts: Facts, rows: Counts, stats: FileStats, limited: Limited) -> tuple[pa.Array, Counts]:
+    """Values, and how many rows are at each or beyond it, no row twice."""
+    best, worst = (facts.high, facts.low) if key.descending else (facts.low, facts.high)
+    ranked = _ranked_rows(key, facts, rows, stats, limited)
+    one = np.where(_exact(key, stats, limited) & ~_flags(best.unknown, len(rows)), np.minimum(rows, 1), 0)
+    rest = np.where(_flags(worst.unknown, len(rows)), 0, np.maximum(ranked - one, 0))
+    return pa.concat_arrays([_taken(best, one), _taken(worst, rest)]), np.concatenate([one[one > 0], rest[rest > 0]])
+
+
+def _ranked_rows(key: SortKey, facts: Facts, rows: Counts, stats: FileStats, limited: Limited) -> Counts:
+    """Of the rows that are sure to arrive, those that lie within the bounds or beyond them."""
+    count = len(rows)
+    unsure = np.zeros(count, np.int64)
+    column = _column(key, limited)
+    known = stats.column(column) if column is not None else None
+    if not key.nulls_first:
+        unsure = unsure + _at_most(facts.may_hold_null, known.nulls if known else None, rows)
+    if not key.descending and facts.type.is_float:
+        unsure = unsure + _at_most(facts.may_hold_nan, known.nans if known else None, rows)
+    ranked: Counts = np.maximum(rows - unsure, 0)
+    return ranked
+
+
+def _at_most(possible: Any, counted: pa.Array | None, rows: Counts) -> Counts:
+    """How many rows of a kind there are at most: none if it is not possible, those counted, or all."""
+    most: Counts = (
+        rows if counted is None else pc.fill_null(counted, np.iinfo(np.int64).max).to_numpy(zero_copy_only=False)
+    )
+    most = np.where(most < 0, rows, np.minimum(most, rows))
+    return np.where(_flags(possible, len(rows)), most, 0)
+
+
+def _exact(key: SortKey, stats: FileStats, limited: Limited) -> Mask:
+    """Where the best bound is a value that occurs (rule S3)."""
+    column = _column(key, limited)
+    known = stats.column(column) if column is not None else None
+    if known is None:
+        return np.zeros(stats.count, np.bool_)
+    return known.high_exact if key.descending else known.low_exact
+
+
+def _column(key: SortKey, limited: Limited) -> Any:
+    match key.expression:
+        case Column(id_, _, type_):
+            column = limited.columns.get(id_)
+            return column if column is not None and column.type == type_ else None
+    return None
+
+
+def _flags(flags: Any, count: int) -> Mask:
+    return np.full(count, flags, np.bool_) if isinstance(flags, bool) else flags
+
+
+def _taken(bound: Bound, counts: Counts) -> pa.Array:
+    at = np.flatnonzero(counts)
+    return pa.array(bound.values[at]) if isinstance(bound.values, np.ndarray) else bound.values.take(pa.array(at))
+
+
+def _kth(values: pa.Array, counts: Counts, needed: int, *, descending: bool) -> Any:
+    """The value at which the rows, from the best down, are as many as needed.
+
+    >>> _kth(pa.array([3, 9, 7]), np.array([10, 1, 4]), 5, descending=True)
+    7
+    >>> _kth(pa.array([3, 9]), np.array([2, 1]), 5, descending=True) is None
+    True
+    """
+    if int(counts.sum()) < needed:
+        return None
+    order = pc.sort_indices(values, sort_keys=[("", "descending" if descending else "ascending")])
+    place = int(np.searchsorted(np.cumsum(counts[order.to_numpy()]), needed))
+    return values[order[place].as_py()].as_py()
+
+
+def _no_boundary(limited: Limited) -> Reason:
+    key = limited.keys[0].expression
+    return Reason(
+        "no-boundary",
+        f"For ORDER BY {key} LIMIT {limited.count:,} the statistics of {limited.scan.table} do not tell which rows "
+        "come first: too few files match fully, or the bounds and NULL counts of the sort key are unknown.",
+    )
+
+
+def _not_selective(limited: Limited, boundary: Expression) -> Reason:
+    key = limited.keys[0].expression
+    return Reason(
+        "boundary-not-selective",
+        f"Every file of {limited.scan.table} may hold rows with {boundary}, the first {limited.count:,} by {key}. "
+        "Sort or cluster the table by it.",
+    )
