@@ -19,6 +19,7 @@ from secateur.bridge.wire import decode_query, encode_skip
 from secateur.errors import OptionError, WireError
 from secateur.options import Options, parse_option, parse_options
 from secateur.passes import Decision, run_passes
+from secateur.passes.contract import Limits
 from secateur.query.plan import Query, Scan
 from secateur.report.history import Draft, History
 from secateur.report.summary import ScanSummary
@@ -65,7 +66,9 @@ class Decider:
             return {"need": sorted(need)}
         self._history.limit = options.history
         tables = {s.id: self._registry.table(s.listing, options) for s in open_scans}
-        decision = run_passes(query, {id_: t.files for id_, t in tables.items()}, enabled=options.passes)
+        limits = Limits(options.filter_budget_ms / 1000, options.filter_file_ms / 1000)
+        files = {id_: t.files for id_, t in tables.items()}
+        decision = run_passes(query, files, enabled=options.passes, limits=limits)
         edits = [
             encode_skip(s, decision.kept[s.id], counted=s.id in decision.counted)
             for s in open_scans

@@ -28,6 +28,10 @@ class Options:
     """Which techniques run."""
     budget_ms: int = 1000
     """How long deciding may take, in milliseconds; after that the query runs unpruned."""
+    filter_budget_ms: int = 500
+    """How long filtering may take of it, in milliseconds; files that were not looked at by then are read."""
+    filter_file_ms: int = 1
+    """How long reading a file takes, roughly, in ms: a condition that costs more than it saves is given up."""
     stats_auto: bool = True
     """Whether statistics of a table are collected in the background when a query first meets it."""
     stats_dir: str = ""
@@ -63,6 +67,8 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "enabled": _boolean,
     "passes": _names,
     "budget_ms": _count,
+    "filter_budget_ms": _count,
+    "filter_file_ms": _count,
     "stats_auto": _boolean,
     "stats_dir": _text,
     "history": _count,

@@ -28,7 +28,7 @@ def stepping(block: int, sparse: float) -> Iterator[None]:
     with (
         patch("secateur.stats.filestats.BLOCK", block),
         patch("secateur.passes.filter.BLOCK", block),
-        patch("secateur.passes.filter.SPARSE", sparse),
+        patch("secateur.passes.tree.SPARSE", sparse),
     ):
         yield
 

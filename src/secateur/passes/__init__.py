@@ -8,7 +8,7 @@ from time import perf_counter
 
 import numpy as np
 
-from secateur.passes.contract import Known, Outcome
+from secateur.passes.contract import Known, Limits, Outcome
 from secateur.passes.filter import filter_files
 from secateur.passes.limit import limit_files
 from secateur.passes.predicates import random_scans
@@ -27,6 +27,7 @@ class Pass:
     stages: tuple[str, ...] = ("early", "late")
 
 
+_LIMITS = Limits()
 PASSES: tuple[Pass, ...] = (
     Pass("filter", filter_files),
     Pass("limit", limit_files),
@@ -54,6 +55,7 @@ def run_passes(
     *,
     enabled: Collection[str] | None = None,
     passes: tuple[Pass, ...] = PASSES,
+    limits: Limits = _LIMITS,
 ) -> Decision:
     """Run the enabled passes (None: all) one after the other, each on what the ones before it kept.
 
@@ -73,7 +75,7 @@ def run_passes(
         if query.stage not in pass_.stages or (enabled is not None and pass_.name not in enabled):
             continue
         before = dict(kept)
-        outcome, ms = _run(pass_, Known(query, stats, before), scans)
+        outcome, ms = _run(pass_, Known(query, stats, before, limits), scans)
         for id_, mask in outcome.kept.items():
             kept[id_] = _read_only(mask)
         counted |= outcome.counted

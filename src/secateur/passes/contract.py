@@ -11,12 +11,21 @@ from secateur.stats.filestats import FileStats, Mask
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """How much time filtering may take, and what reading one file is reckoned at, both in seconds."""
+
+    filter_seconds: float = 0.5
+    file_seconds: float = 0.001
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """The statistics of each scan by its id, and which of its files earlier passes kept (one flag per file)."""
 
     query: Query
     stats: Mapping[int, FileStats]
     kept: Mapping[int, Mask]
+    limits: Limits = Limits()
 
 
 @dataclass(frozen=True, slots=True)

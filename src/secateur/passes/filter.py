@@ -6,30 +6,28 @@ Before and after, with x between 1 and 5 in the first file and between 6 and 9 i
       Scan t [x]
 
 Each conjunct is put to the evaluator on its own (a file is out if one of them cannot be TRUE), in steps that grow with
-what survives, not with the table: first blocks of files, then the files of the blocks that are left, and each further
-conjunct only on what the ones before it left, if that is little.
+what survives, not with the table: first blocks of files, then the files of the blocks that are left. In which order,
+and when a conjunct is given up, is the business of :mod:`secateur.passes.tree`.
+
+For each conjunct that ruled out nothing one reason says what stood in its way, also if others did rule out files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from secateur.passes.contract import Known, Outcome
 from secateur.passes.predicates import Predicate, random_scans, scan_predicate, scan_predicates
-from secateur.query.expressions import Column, IsNotNull, walk
+from secateur.passes.tree import PruningTree
+from secateur.passes.whynot import no_filter, why_not
 from secateur.query.plan import Query, Scan, Settings
-from secateur.reason.evaluate import evaluate
-from secateur.reason.obstacles import obstacles
 from secateur.reason.ranges import Columns
 from secateur.report.summary import Reason
 from secateur.stats.filestats import BLOCK, FileStats, Mask
 
 _DEFAULTS = Settings()
-SPARSE = 0.03
-"""Picking out the entries that are left pays if they are at most this share (measured at a million files)."""
 
 
 def filter_files(known: Known) -> Outcome:
@@ -37,6 +35,7 @@ def filter_files(known: Known) -> Outcome:
     predicates, random = scan_predicates(known.query), random_scans(known.query)
     kept: dict[int, Mask] = {}
     reasons: list[tuple[int, Reason]] = []
+    seconds = known.limits.filter_seconds
     for scan in {scan.id: scan for scan in known.query.scans()}.values():
         if scan.declined or scan.decided:
             continue
@@ -44,7 +43,7 @@ def filter_files(known: Known) -> Outcome:
         if scan.id in random:
             reasons.append((scan.id, _random(scan)))
         elif not predicate:
-            reasons.append((scan.id, _no_filter(scan)))
+            reasons.append((scan.id, no_filter(scan)))
         elif stats is None:
             reasons.append((scan.id, _no_statistics(scan)))
         else:
@@ -53,11 +52,15 @@ def filter_files(known: Known) -> Outcome:
                 reasons.append((scan.id, Reason("nothing-left", f"No file of {scan.table} was left to look at.")))
                 continue
             columns = {column.id: column for column in scan.columns}
-            after = narrow(predicate, stats, columns, before, known.query.settings)
+            limits = replace(known.limits, filter_seconds=seconds)
+            tree = PruningTree(predicate, columns, known.query.settings, limits)
+            after = prune(tree, stats, before)
+            seconds -= tree.seconds
             if np.count_nonzero(after) < np.count_nonzero(before):
                 kept[scan.id] = after
-            else:
-                reasons += [(scan.id, reason) for reason in _why_not(scan, predicate, stats, columns)]
+            if after.any():
+                why = why_not(tree, scan, stats, columns, skipped=scan.id in kept)
+                reasons += [(scan.id, reason) for reason in why]
     return Outcome(kept, tuple(reasons))
 
 
@@ -72,53 +75,18 @@ def narrow(
     predicate: Predicate, stats: FileStats, columns: Columns, kept: Mask, settings: Settings = _DEFAULTS
 ) -> Mask:
     """The kept files that may hold a row which makes every conjunct TRUE."""
+    return prune(PruningTree(predicate, columns, settings), stats, kept) if predicate else kept
+
+
+def prune(tree: PruningTree, stats: FileStats, kept: Mask) -> Mask:
+    """The same with a tree at hand, which tells afterwards what each conjunct did."""
     alive = kept
     if stats.count > 2 * BLOCK:
-        blocks = stats.blocks
         starts = np.arange(0, stats.count, BLOCK)
-        open_blocks = _survivors(predicate, blocks, columns, np.logical_or.reduceat(kept, starts), settings)
-        if np.count_nonzero(open_blocks) < blocks.count:
+        open_blocks = tree.blocks(stats.blocks, np.logical_or.reduceat(kept, starts))
+        if not open_blocks.all():
             alive = kept & np.repeat(open_blocks, BLOCK)[: stats.count]
-    return _survivors(predicate, stats, columns, alive, settings)
-
-
-def _survivors(predicate: Predicate, stats: FileStats, columns: Columns, alive: Mask, settings: Settings) -> Mask:
-    """The entries that are alive and may satisfy every conjunct."""
-    here: FileStats = stats
-    where: npt.NDArray[np.int64] | None = None  # the entries of ``stats`` that ``here`` holds, None if all
-    for conjunct in predicate:
-        left = int(np.count_nonzero(alive))
-        if left == 0:
-            break
-        if left <= SPARSE * len(alive):
-            picked = np.flatnonzero(alive)
-            where = picked if where is None else where[picked]
-            here, alive = stats.take(where), np.ones(left, dtype=np.bool_)
-        alive = alive & evaluate(conjunct, here, columns, settings).may
-    if where is None:
-        return alive
-    whole = np.zeros(stats.count, dtype=np.bool_)
-    whole[where] = alive
-    return whole
-
-
-def _why_not(scan: Scan, predicate: Predicate, stats: FileStats, columns: Columns) -> Iterator[Reason]:
-    # Spark adds IS NOT NULL by itself, for a join or a comparison.
-    asked = tuple(c for c in predicate if not isinstance(c, IsNotNull)) or predicate
-    found = dict.fromkeys(reason for conjunct in asked for reason in obstacles(conjunct, stats, columns))
-    yield from found
-    if not found and all(isinstance(c, IsNotNull) for c in predicate):
-        yield _no_filter(scan)
-    elif not found:
-        names = ", ".join(
-            dict.fromkeys(part.name for conjunct in predicate for part in walk(conjunct) if isinstance(part, Column))
-        )
-        yield Reason(
-            "not-selective",
-            f"Every file of {scan.table} may hold matching rows: in each, the values of {names or 'every column'} "
-            f"overlap the filter. Sort or cluster the table by {names or 'a filtered column'}, "
-            "so that a file holds a narrow range of it.",
-        )
+    return tree.entries(stats, alive)
 
 
 def _random(scan: Scan) -> Reason:
@@ -126,13 +94,6 @@ def _random(scan: Scan) -> Reason:
         "non-deterministic",
         f"Above {scan.table} the query uses something like rand(seed), monotonically_increasing_id() or TABLESAMPLE, "
         "whose result depends on all rows that are read; apply it to a table that holds the filtered rows.",
-    )
-
-
-def _no_filter(scan: Scan) -> Reason:
-    return Reason(
-        "no-filter",
-        f"No filter reaches the files of {scan.table}; if not all are needed, add a WHERE condition on a column.",
     )
 
 

@@ -31,9 +31,12 @@ import pyarrow.compute as pc
 from secateur.query.expressions import Value
 from secateur.query.types import DataType
 from secateur.reason.verdict import Flags, both, either, neither
-from secateur.stats.filestats import ColumnStats, FileStats, Mask, ScanColumn
+from secateur.stats.filestats import ColumnStats, FileStats, Mask, ScanColumn, Where
 
 Numbers = npt.NDArray[Any]
+
+_GARBLES_SLICES = int(pa.__version__.partition(".")[0]) < 24
+"""Whether Arrow's if_else garbles slices of strings (apache/arrow#49410)."""
 
 _NUMPY: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
@@ -73,6 +76,10 @@ class Bound:
             to_mask(_ARROW[op](self.values, other.values).fill_null(True)), either(self.unknown, other.unknown)
         )
 
+    def at(self, where: Where) -> Bound:
+        """The same for some of the entries."""
+        return Bound(_at(self.values, where), _flags_at(self.unknown, where))
+
     def known_entries(self, where: npt.NDArray[np.int64], instead: Any) -> Numbers | pa.Array:
         """The bounds of some entries, with ``instead`` for the unknown ones."""
         if isinstance(self.values, np.ndarray):
@@ -95,6 +102,19 @@ class Facts:
     may_hold_nan: Flags
     may_hold_number: Flags
     may_hold_value: Flags
+
+    def at(self, where: Where) -> Facts:
+        """The same for some of the entries."""
+        low = self.low.at(where)
+        return Facts(
+            self.type,
+            low,
+            low if self.high is self.low else self.high.at(where),
+            _flags_at(self.may_hold_null, where),
+            _flags_at(self.may_hold_nan, where),
+            _flags_at(self.may_hold_number, where),
+            _flags_at(self.may_hold_value, where),
+        )
 
 
 def facts(stats: FileStats, column: ScanColumn) -> Facts | None:
@@ -140,6 +160,10 @@ def to_mask(flags: pa.BooleanArray) -> Mask:
 
 
 def _prepare(stats: FileStats, column: ScanColumn) -> Facts | None:
+    if stats.origin is not None:
+        whole, where = stats.origin
+        known = whole.derive(column, _prepare)
+        return known.at(where) if known else None
     found = stats.column(column)
     if found is None:
         return None
@@ -182,6 +206,20 @@ def _bound(array: pa.Array) -> Bound:
         # Values under a null are arbitrary; ``unknown`` overrules them.
         return Bound(np.frombuffer(buffer, dtype, count=len(array), offset=8 * array.offset), unknown)
     return Bound(array, unknown)
+
+
+def _at(values: Numbers | pa.Array, where: Where) -> Numbers | pa.Array:
+    if isinstance(values, np.ndarray):
+        return values[where]
+    if not isinstance(where, slice):
+        return values.take(pa.array(where))
+    if _GARBLES_SLICES and pa.types.is_binary(values.type):
+        return values.take(pa.array(np.arange(where.start, where.stop)))
+    return values.slice(where.start, where.stop - where.start)
+
+
+def _flags_at(flags: Flags, where: Where) -> Flags:
+    return flags if isinstance(flags, bool) else flags[where]
 
 
 def _where(holds: pa.BooleanArray) -> Flags:

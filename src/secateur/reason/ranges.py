@@ -12,8 +12,8 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +57,8 @@ class Scope:
     verdict: Callable[[Expression, Scope], Verdict]
     rules: Mapping[str, Rule]
     """The rule of each function by the name of Spark's class for it (see ``reason.rules``)."""
+    memo: dict[object, Any] = field(default_factory=dict)
+    """What depends on the expression alone, so that it is worked out once for all parts of the entries."""
 
     @property
     def count(self) -> int:

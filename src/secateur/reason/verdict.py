@@ -100,6 +100,10 @@ class Verdict:
         """True only where every row makes the predicate TRUE (rule S2), so also where there is no row."""
         return self._mask(neither(self._false(), self._null()))
 
+    def flags(self, *, false: bool = False) -> Flags:
+        """Where it can be TRUE (or FALSE), as one flag for all entries if that is known."""
+        return self._false() if false else self._true()
+
     def negated(self) -> Verdict:
         """The verdict on ``NOT p``."""
         return Verdict(self.count, true=self._false, false=self._true, null=self._null)

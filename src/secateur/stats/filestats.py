@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -74,8 +74,15 @@ class ColumnStats:
             self.high_exact[indices],
         )
 
+    def slice(self, start: int, stop: int) -> ColumnStats:
+        """The same for a run of entries, without copying."""
+        low, high, nulls, nans = (a.slice(start, stop - start) for a in (self.low, self.high, self.nulls, self.nans))
+        return ColumnStats(low, high, nulls, nans, self.low_exact[start:stop], self.high_exact[start:stop])
+
 
 Loader = Callable[[ScanColumn], ColumnStats | None]
+Where: TypeAlias = npt.NDArray[np.int64] | slice
+"""Some of the entries: their positions, or a run of them."""
 
 
 class FileStats:
@@ -87,12 +94,14 @@ class FileStats:
     (2, [10, None])
     """
 
-    __slots__ = ("_blocks", "_columns", "_derived", "_load", "count", "rows", "sizes")
+    __slots__ = ("_blocks", "_columns", "_derived", "_load", "count", "origin", "rows", "sizes")
 
     def __init__(self, rows: pa.Array, sizes: pa.Array, load: Loader) -> None:
         self.count = len(rows)
         self.rows = rows
         self.sizes = sizes
+        self.origin: tuple[FileStats, Where] | None = None
+        """The statistics that these are a part of, and which: what was derived there need not be derived again."""
         self._load = load
         self._columns: dict[ScanColumn, ColumnStats | None] = {}
         self._derived: dict[tuple[ScanColumn, str], object] = {}
@@ -123,7 +132,20 @@ class FileStats:
             return whole.take(indices) if whole else None
 
         at = pa.array(indices)
-        return FileStats(self.rows.take(at), self.sizes.take(at), load)
+        part = FileStats(self.rows.take(at), self.sizes.take(at), load)
+        part.origin = (self, indices)
+        return part
+
+    def slice(self, start: int, stop: int) -> FileStats:
+        """The statistics of a run of entries, without copying."""
+
+        def load(column: ScanColumn) -> ColumnStats | None:
+            whole = self.column(column)
+            return whole.slice(start, stop) if whole else None
+
+        part = FileStats(self.rows.slice(start, stop - start), self.sizes.slice(start, stop - start), load)
+        part.origin = (self, slice(start, stop))
+        return part
 
     @property
     def blocks(self) -> FileStats:

@@ -1,15 +1,18 @@
-"""Arithmetic on intervals of decimals, exact in Arrow's decimal256 and then rounded as Spark rounds.
+"""Arithmetic on intervals of decimals, exact in int64 or in Arrow's decimal256 and then rounded as Spark rounds.
 
 Spark computes with at least one digit more than a decimal has and rounds half up to the scale of the result: that is
 monotone, so rounded bounds are the bounds of rounded values. What does not fit in the precision of the result is
 unknown, here a null, and NULL or an error in Spark. A quotient is the one thing that is computed in float64, and
 widened.
+
+Most decimals are small enough for int64, where all this is many times faster (see ``scaled``); both derive the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +20,9 @@ import pyarrow.compute as pc
 
 from secateur.query.types import DataType
 from secateur.reason.facts import Numbers, to_mask
+from secateur.reason.rules import scaled
 from secateur.reason.rules.intervals import Decimals, Interval, nulls
+from secateur.reason.rules.scaled import Scaled
 from secateur.reason.verdict import Flags, either
 from secateur.stats.filestats import Mask
 
@@ -67,14 +72,19 @@ def _is_below(value: pa.Scalar, limit: pa.Scalar) -> bool:
 
 
 def add(a: Decimals, b: Decimals, type_: DataType) -> Checked | None:
-    return _exactly(pc.add, (a[0], b[0]), (a[1], b[1]), type_)
+    small = _small_sums((a[0], b[0]), (a[1], b[1]), type_, sign=1)
+    return small or _exactly(pc.add, (a[0], b[0]), (a[1], b[1]), type_)
 
 
 def subtract(a: Decimals, b: Decimals, type_: DataType) -> Checked | None:
-    return _exactly(pc.subtract, (a[0], b[1]), (a[1], b[0]), type_)
+    small = _small_sums((a[0], b[1]), (a[1], b[0]), type_, sign=-1)
+    return small or _exactly(pc.subtract, (a[0], b[1]), (a[1], b[0]), type_)
 
 
 def multiply(a: Decimals, b: Decimals, type_: DataType) -> Checked | None:
+    small = _small_products(a, b, type_)
+    if small:
+        return small
     # Two factors of 38 digits have a product of 76, but Arrow wants one digit more.
     left = [below(x, 37 - x.type.scale).cast(pa.decimal256(37, x.type.scale)) for x in _ends(a)]
     right = [y.cast(pa.decimal256(38, y.type.scale)) for y in _ends(b)]
@@ -127,12 +137,18 @@ def rounded(a: Decimals, scale: int, type_: DataType, mode: str) -> Checked:
 
 def of_integers(a: Interval, type_: DataType) -> Checked:
     """Integers as decimals."""
+    small = _small([scaled.of_numbers(x, False, 0) for x in a], type_)
+    if small:
+        return small
     low, high = (pa.array(x).cast(pa.decimal256(DIGITS, type_.scale)) for x in a)
     return fitted(low, high, type_)
 
 
 def rescaled(a: Decimals, type_: DataType) -> Checked:
     """Decimals of another precision and scale."""
+    small = _small([scaled.of_arrow(x) for x in a], type_)
+    if small:
+        return small
     low, high = (x.cast(pa.decimal256(DIGITS, max(x.type.scale, type_.scale))) for x in a)
     return fitted(low, high, type_)
 
@@ -199,6 +215,39 @@ def _cut(values: pa.Array) -> pa.Array:
     return pc.round(values.cast(pa.decimal256(DIGITS, values.type.scale)), 0, "towards_zero").cast(
         pa.decimal256(DIGITS, 0)
     )
+
+
+def _small(bounds: Sequence[Scaled | None], type_: DataType) -> Checked | None:
+    """Both bounds in int64 rounded to a type, None if that cannot be done there."""
+    low, high = (bound and bound.fit(type_) for bound in bounds)
+    if low is None or high is None:
+        return None
+    return (low.to_arrow(), high.to_arrow()), either(low.unknown, high.unknown)
+
+
+def _small_products(a: Decimals, b: Decimals, type_: DataType) -> Checked | None:
+    left, right = ([scaled.of_arrow(x) for x in _ends(factor)] for factor in (a, b))
+    products = [x.times(y) if x and y else None for x in left for y in right]
+    known = [product for product in products if product]
+    if len(known) < len(products):
+        return None
+    unknown: Flags = False
+    for product in known:
+        unknown = either(unknown, product.unknown)
+    reach = max(product.reach for product in known)
+    ends = (reduce(pick, (product.values for product in known)) for pick in (np.minimum, np.maximum))
+    return _small([Scaled(end, unknown, known[0].scale, reach) for end in ends], type_)
+
+
+def _small_sums(
+    lows: tuple[pa.Array, pa.Array], highs: tuple[pa.Array, pa.Array], type_: DataType, *, sign: int
+) -> Checked | None:
+    ends = []
+    for pair in (lows, highs):
+        scale = max(x.type.scale for x in pair)
+        x, y = (found and found.to_scale(scale) for found in map(scaled.of_arrow, pair))
+        ends.append(x.plus(y, sign) if x and y else None)
+    return _small(ends, type_)
 
 
 def _exactly(

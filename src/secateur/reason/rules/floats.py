@@ -7,6 +7,7 @@ Java's and numpy's differ by a few. Bounds of a ``float`` are widened by places 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 
@@ -159,8 +160,13 @@ def _corners(operation: Callable[[Numbers, Numbers], Numbers], a: Interval, b: I
     next to it, and if there are none, the operation yields no number at all.
     """
     with np.errstate(all="ignore"):
-        values = [operation(x, y) for x in a for y in b]
-        return np.fmin.reduce(values), np.fmax.reduce(values)
+        values = [operation(x, y) for x in _ends(a) for y in _ends(b)]
+        return reduce(np.fmin, values), reduce(np.fmax, values)
+
+
+def _ends(a: Interval) -> tuple[Numbers, ...]:
+    """Both bounds, or the one that a constant has."""
+    return a[:1] if a[0] is a[1] else a
 
 
 def _infinite(a: Interval) -> Mask:

@@ -14,6 +14,7 @@ always makes NULL possible, and the rules for integers give up the bounds as wel
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -24,6 +25,8 @@ from secateur.query.expressions import Expression
 from secateur.query.types import FLOATS, INTEGERS, DataType
 from secateur.reason.facts import Bound, Facts, Numbers, to_mask
 from secateur.reason.ranges import Scope, facts_of
+from secateur.reason.rules import scaled
+from secateur.reason.rules.scaled import Scaled
 from secateur.reason.verdict import Flags, both, either
 from secateur.stats.filestats import Mask
 
@@ -79,7 +82,10 @@ def integers(found: Facts) -> Interval:
 def floats(found: Facts) -> Interval:
     """The interval of a float or a double."""
     low, high = _known(found.low, -np.inf, np.float64), _known(found.high, np.inf, np.float64)
-    return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+    low = np.where(np.isnan(low), -np.inf, low)
+    if found.high is found.low and found.low.unknown is False and isinstance(found.low.values, np.ndarray):
+        return low, low  # a constant, and never NaN
+    return low, np.where(np.isnan(high), np.inf, high)
 
 
 def decimals(found: Facts) -> Decimals:
@@ -144,17 +150,23 @@ def extreme(bounds: Sequence[tuple[Bound, Mask]], type_: DataType, count: int, *
     pick = np.minimum if least else np.maximum
     best: Numbers = np.zeros(count, np.int64 if type_.domain == pa.int64() else np.float64)
     unknown, seen = np.zeros((2, count), np.bool_)
-    for bound, counts in bounds:
+    for at, (bound, counts) in enumerate(bounds):
         if not isinstance(bound.values, np.ndarray):
             unknown = unknown | counts
             continue
-        best = np.where(counts, np.where(seen, pick(best, bound.values), bound.values), best)
-        unknown = unknown | (counts & bound.unknown)
+        picked = np.where(seen, pick(best, bound.values), bound.values) if at else bound.values
+        best = np.where(counts, picked, best)
+        if bound.unknown is not False:
+            unknown = unknown | (counts & bound.unknown)
         seen = seen | counts
     return Bound(best, unknown)
 
 
 def _arrow_extreme(bounds: Sequence[tuple[Bound, Mask]], type_: DataType, count: int, *, least: bool) -> Bound:
+    if type_.name == "decimal":
+        small = _scaled_extreme(bounds, count, least=least)
+        if small is not None:
+            return _bound(small.to_arrow())
     pick = pc.min_element_wise if least else pc.max_element_wise
     best = pa.nulls(count, type_.domain)
     seen = np.zeros(count, np.bool_)
@@ -163,6 +175,24 @@ def _arrow_extreme(bounds: Sequence[tuple[Bound, Mask]], type_: DataType, count:
         best = pc.if_else(pa.array(counts), both_ways, best)
         seen = seen | counts
     return _bound(best)
+
+
+def _scaled_extreme(bounds: Sequence[tuple[Bound, Mask]], count: int, *, least: bool) -> Scaled | None:
+    """The same for decimals that fit in int64."""
+    pick = np.minimum if least else np.maximum
+    best: Scaled | None = None
+    seen: Mask = np.zeros(count, np.bool_)
+    for bound, counts in bounds:
+        found = scaled.of_arrow(bound.values)
+        if found is None or (best is not None and best.scale != found.scale):
+            return None
+        values, unknown, reach = found.values, both(counts, found.unknown), found.reach
+        if best is not None:
+            values = np.where(counts, np.where(seen, pick(best.values, values), values), best.values)
+            unknown, reach = either(best.unknown, unknown), max(best.reach, reach)
+        best = Scaled(values, unknown, found.scale, reach)
+        seen = seen | counts
+    return best and replace(best, unknown=either(best.unknown, False if seen.all() else ~seen))
 
 
 def mask(flags: Flags, count: int) -> Mask:
