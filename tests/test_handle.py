@@ -121,11 +121,13 @@ def test_the_json_form(spark: SparkSession, pruner: secateur.Pruner, table: str)
         "row_groups_total": 8,
         "row_groups_kept": 1,
         "reasons": [],
+        "implied": [],
     }
     assert scan["table"] == f"file:{table}"
     assert 0 < scan["bytes_kept"] < scan["bytes_total"]
     assert [{k: v for k, v in p.items() if k != "ms"} for p in scan["passes"]] == [
-        {"name": "filter", "files_before": 4, "files_after": 1}
+        {"name": "filter", "files_before": 4, "files_after": 1},
+        {"name": "implied", "files_before": 1, "files_after": 1},
     ]
     times = plain["planning_ms"]
     assert set(times) == {"total", "jvm", "wire", "python"}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 
 import numpy as np
 
-from secateur.passes.contract import Known, Outcome
+from secateur.passes.contract import Implied, Known, Outcome
 from secateur.passes.filter import filter_files
+from secateur.passes.implied import implied_predicates
 from secateur.passes.predicates import random_scans
 from secateur.query.plan import Query
 from secateur.report.summary import PassRecord, Reason
@@ -25,7 +26,10 @@ class Pass:
     stages: tuple[str, ...] = ("early", "late")
 
 
-PASSES: tuple[Pass, ...] = (Pass("filter", filter_files),)
+PASSES: tuple[Pass, ...] = (
+    Pass("filter", filter_files),
+    Pass("implied", implied_predicates),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Decision:
     kept: Mapping[int, Mask]
     records: Mapping[int, tuple[PassRecord, ...]]
     reasons: Mapping[int, tuple[Reason, ...]]
+    implied: Mapping[int, tuple[Implied, ...]] = field(default_factory=dict)
+    """Predicates to be put right above a scan, for whoever reads its files."""
 
 
 def run_passes(
@@ -60,6 +66,7 @@ def run_passes(
     kept = {id_: _read_only(np.ones(stats[id_].count, np.bool_)) for id_ in scans if id_ in stats}
     records: dict[int, tuple[PassRecord, ...]] = dict.fromkeys(kept, ())
     reasons: dict[int, tuple[Reason, ...]] = dict.fromkeys(scans, ())
+    implied: dict[int, tuple[Implied, ...]] = {}
     for pass_ in passes:
         if query.stage not in pass_.stages or (enabled is not None and pass_.name not in enabled):
             continue
@@ -69,9 +76,11 @@ def run_passes(
             kept[id_] = _read_only(mask)
         for id_, reason in outcome.reasons:
             reasons[id_] += (reason,)
+        for id_, predicates in outcome.implied.items():
+            implied[id_] = implied.get(id_, ()) + predicates
         for id_, mask in kept.items():
             records[id_] += (PassRecord(pass_.name, _count(before[id_]), _count(mask), ms),)
-    return Decision(kept, records, reasons)
+    return Decision(kept, records, reasons, implied)
 
 
 def _run(pass_: Pass, known: Known, scans: tuple[int, ...]) -> tuple[Outcome, float]:
@@ -91,11 +100,12 @@ def _check(outcome: Outcome, known: Known, scans: tuple[int, ...]) -> None:
     if not {id_ for id_, _ in outcome.reasons} <= set(scans):
         raise ValueError("it gave a reason for a scan that is not in the query")
     kept, random = known.kept, random_scans(known.query)
-    for id_, mask in outcome.kept.items():
+    for id_ in (*outcome.kept, *outcome.implied):
         if id_ in random:
             raise ValueError(f"it narrowed scan {id_}, which is below something random")
         if id_ not in kept:
             raise ValueError(f"it narrowed scan {id_}, of which no statistics were given")
+    for id_, mask in outcome.kept.items():
         if mask.dtype != np.bool_ or mask.shape != kept[id_].shape:
             raise ValueError(f"it kept {mask.dtype} {mask.shape} of scan {id_}, which has {kept[id_].shape} files")
         if (mask > kept[id_]).any():

@@ -9,8 +9,8 @@ is evaluated row by row. This pass finds such comparisons that follow from the c
 
 The last one also holds where integers wrap around. Each is a *gap*, a range of values of which no one can match, shown
 by the evaluator for all tables alike (see :mod:`secateur.reason.gaps`): statistics only say where to look and whether
-it pays. What stands on the plan is the gap's complement: comparisons of the column with literals of its own type, joined
-by OR, with ``IS NULL`` where a NULL may match. They cannot raise an error.
+it pays. What goes into the plan is the gap's complement: comparisons of the column with literals of its own type,
+joined by OR, with ``IS NULL`` where a NULL may match. They cannot raise an error.
 
 Parquet's own skipping has traps, so these are left out or narrowed:
 
@@ -18,7 +18,8 @@ Parquet's own skipping has traps, so these are left out or narrowed:
   a NaN, and then the bridge looks once more whether the files are as they were listed (``Implied.counted``);
 * dates before 1582-10-15 and timestamps before 1901, which files may hold in the calendar of old;
 * fractions of a millisecond: Spark rounds a literal down for files that count milliseconds;
-* strings that are no valid UTF-8, which change on their way to Parquet.
+* strings that are no valid UTF-8, which change on their way to Parquet;
+* decimals unless the bounds of all kept files are known: old writers compared their bytes, and Parquet believes them.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ def implied_predicates(known: Known) -> Outcome:
                 reasons.append((scan.id, _too_much(scan)))
                 break
             left -= 1
-            here += _of_column(column, predicate, known.stats[scan.id], kept, known.query.settings)
+            implied = _of_column(column, predicate, known.stats[scan.id], kept, known.query.settings)
+            # A plan that has been through here before has them already.
+            here += [each for each in implied if each.predicate not in predicates[scan.id]]
         if here:
             found[scan.id] = tuple(here)
     return Outcome(reasons=tuple(reasons), implied=found)
@@ -105,7 +108,9 @@ def is_plain(e: Expression) -> bool:
             return is_plain(left) and is_plain(right)
         case Not(child):
             return is_plain(child)
-        case Compare(_, Column() as column, Literal() as literal) | Compare(_, Literal() as literal, Column() as column):
+        case Compare(_, Column() as column, Literal() as literal) | Compare(
+            _, Literal() as literal, Column() as column
+        ):
             return column.type == literal.type
         case In(Column()) | IsNull(Column()) | IsNotNull(Column()) | StartsWith(Column()) | Column() | Literal():
             return True
@@ -129,6 +134,8 @@ def _of_column(
         window = None if first is None or last is None else (first, last)
         if window and first == last:
             return  # a constant is in or out, with its file
+        if window is None and column.type.name == "decimal":
+            return
         gaps = number_gaps(predicate, column, axis, window, settings)
     if gaps is None:
         return

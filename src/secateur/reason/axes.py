@@ -14,6 +14,7 @@ NULL and NaN are not on the axis. Strings have none: between two of them there i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,6 +32,7 @@ from secateur.reason.rules.spans import INT32, INT64, MICROS
 _ENDS = {**LIMITS, "date": INT32, "timestamp": INT64, "timestamp_ntz": INT64}
 _USUAL = {"date": (-25_567, 84_006), "timestamp": (-2_208_988_800_000_000, 7_258_118_400_000_000)}
 """The years 1900 to 2199."""
+_UNITS = (1, 1_000, 1_000_000, 60_000_000, 900_000_000, 3_600_000_000, 86_400_000_000)
 _BITS: dict[str, tuple[Any, Any]] = {"float": (np.float32, np.int32), "double": (np.float64, np.int64)}
 
 
@@ -65,10 +67,12 @@ class Axis:
 
     def number(self, value: Value) -> int | None:
         """Where a number is, or a place next to it; None if it is not on the axis."""
-        if isinstance(value, (bytes, bool)) or value is None or value != value or abs(value) == np.inf:
+        if isinstance(value, bytes) or value is None or math.isnan(value):
             return None
         if self.type.is_float:
             found = _bits(float(value), self.type)
+        elif math.isinf(value):
+            return None
         elif self.type.name == "decimal":
             found = int(Fraction(value) * 10**self.type.scale)
         else:
@@ -79,6 +83,12 @@ class Axis:
     def usual(self) -> tuple[int, int]:
         """Where values are to be expected if nothing is known."""
         return _USUAL.get(self.type.name.removesuffix("_ntz"), (self.least, self.greatest))
+
+    def unit(self, step: int) -> int:
+        """A step of at least this size to values at which something is likely to change."""
+        if not self.type.name.startswith("timestamp"):
+            return step
+        return next((unit for unit in _UNITS if unit >= step), -(-step // _UNITS[-1]) * _UNITS[-1])
 
     @property
     def modelled(self) -> tuple[int, ...]:
@@ -106,7 +116,8 @@ def axis_of(type_: DataType) -> Axis | None:
 def _floats(numbers: npt.NDArray[np.int64], type_: DataType) -> npt.NDArray[np.float64]:
     real, whole = _BITS[type_.name]
     sizes = np.abs(numbers).astype(whole).view(real).astype(np.float64)
-    return np.copysign(sizes, np.where(numbers < 0, -1.0, 1.0))
+    floats: npt.NDArray[np.float64] = np.copysign(sizes, np.where(numbers < 0, -1.0, 1.0))
+    return floats
 
 
 def _bits(value: float, type_: DataType) -> int:

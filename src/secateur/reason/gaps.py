@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ def number_gaps(
     def ask(ranges: Sequence[Range]) -> Mask:
         return _ask(predicate, column, settings, _ends(axis, ranges))
 
-    exact = _refined(sorted(found[:GAPS]), cells, may, (first, last), ask)
+    exact = _refined(sorted(found[:GAPS]), cells, axis, (first, last), ask)
     values = ((_end(axis, a, axis.least), _end(axis, b, axis.greatest)) for a, b in exact)
     return Gaps(tuple(values), null, nan)
 
@@ -108,7 +109,7 @@ def text_gaps(
     points = _points(predicate)
     if not points:
         return None
-    cells: list[Text] = [(b"", points[0]), *zip(points, points[1:], strict=False), (points[-1], None)]
+    cells: list[Text] = [(b"", points[0]), *pairwise(points), (points[-1], None)]
     bounds = pa.array([a for a, _ in cells], pa.binary()), pa.array([b for _, b in cells], pa.binary())
     flags = _ask(predicate, column, settings, bounds, odd=True)
     low, high = window or (b"", None)
@@ -186,47 +187,65 @@ def _runs(cells: Sequence[tuple[int, int]] | Sequence[Text], may: Mask) -> list[
     return [(cells[out[i]][0], cells[out[j]][1]) for i, j in zip(starts, stops, strict=True)] if len(out) else []
 
 
+@dataclass(slots=True)
+class _End:
+    """An end of a gap that moves outward: what is up to ``near`` is in the gap, what is at ``far`` may not be."""
+
+    near: int
+    far: int
+
+    @property
+    def outward(self) -> int:
+        return 1 if self.far > self.near else -1
+
+    def places(self, axis: Axis, count: int) -> list[int]:
+        """Where to look next, going outward: the neighbour first, then round numbers up to ``far``."""
+        width, up = abs(self.far - self.near), self.far > self.near
+        unit = axis.unit(max(width // count, 1))
+        if up:  # the gap's last value, so that the next one is round
+            between = range((self.near // unit + 1) * unit - 1, self.far, unit)
+        else:
+            between = range(-(-self.near // unit - 1) * unit, self.far, -unit)
+        inner = [place for place in between if place != self.near and place != self.near + self.outward]
+        return [self.near + self.outward, *inner, self.far] if width > 1 else [self.far]
+
+    def ranges(self, places: Sequence[int]) -> list[Range]:
+        """From the gap to each place."""
+        return [(self.near + 1, p) if self.outward > 0 else (p, self.near - 1) for p in places]
+
+    def moved(self, places: Sequence[int], may: Mask) -> bool:
+        """Takes in what was learnt; whether something is left to find out."""
+        shown = np.flatnonzero(~may)
+        if not len(shown):
+            self.far = places[0]
+            return False  # not even the neighbour
+        last = int(shown[-1])
+        self.near = places[last]
+        if last + 1 == len(places):
+            return False
+        self.far = places[last + 1]
+        return abs(self.far - self.near) > 1
+
+
 def _refined(
-    gaps: Sequence[Range], cells: Sequence[Range], may: Mask, window: Range, ask: Callable[[Sequence[Range]], Mask]
+    gaps: Sequence[Range], cells: Sequence[Range], axis: Axis, window: Range, ask: Callable[[Sequence[Range]], Mask]
 ) -> list[Range]:
     """The gaps with those ends that lie in the window moved as far out as can be shown."""
-    ends: dict[tuple[int, int], int] = {}  # gap and side to the farthest place that is still in question
-    lows, highs = [a for a, _ in gaps], [b for _, b in gaps]
-    open_cells = [cell for cell, flag in zip(cells, may, strict=True) if flag]
-    for i, (a, b) in enumerate(gaps):
-        for low, high in open_cells:
-            if low == b + 1 and window[0] <= b <= window[1]:
-                ends[i, 1] = high
-            if high == a - 1 and window[0] <= a <= window[1]:
-                ends[i, 0] = low
+    before, after = {b: a for a, b in cells}, dict(cells)  # each cell's other end
+    pairs: list[tuple[_End, _End]] = []
+    moving: list[_End] = []
+    for a, b in gaps:
+        low, high = _End(a, before.get(a - 1, a)), _End(b, after.get(b + 1, b))
+        pairs.append((low, high))
+        moving += [end for end in (low, high) if window[0] <= end.near <= window[1] and end.far != end.near]
     for _ in range(ROUNDS):
-        if not ends:
+        if not moving:
             break
-        asked: list[tuple[tuple[int, int], int]] = []
-        for (i, side), far in ends.items():
-            near = highs[i] if side else lows[i]
-            asked += [((i, side), place) for place in _places(near, far, ENTRIES // len(ends))]
-        ranges = [(highs[i] + 1, place) if side else (place, lows[i] - 1) for (i, side), place in asked]
-        flags = ask(ranges)
-        for key in list(ends):
-            i, side = key
-            near = highs[i] if side else lows[i]
-            tested = [(place, bool(flag)) for (of, place), flag in zip(asked, flags, strict=True) if of == key]
-            shown = next((n for n in range(len(tested), 0, -1) if not tested[n - 1][1]), 0)
-            if shown:
-                (highs if side else lows)[i] = tested[shown - 1][0]
-            if shown == len(tested) or abs(tested[shown][0] - (highs[i] if side else lows[i])) <= 1:
-                del ends[key]
-            else:
-                ends[key] = tested[shown][0]
-    return list(zip(lows, highs, strict=True))
-
-
-def _places(near: int, far: int, count: int) -> list[int]:
-    """Places from next to ``near`` on to ``far``, in the order of their distance."""
-    step = 1 if far > near else -1
-    width = abs(far - near)
-    return [near + step * d for d in sorted({1, width, *(width * k // count for k in range(1, count))} - {0})]
+        places = [end.places(axis, ENTRIES // len(moving)) for end in moving]
+        may = ask([r for end, at in zip(moving, places, strict=True) for r in end.ranges(at)])
+        parts = np.split(may, np.cumsum([len(at) for at in places])[:-1])
+        moving = [end for end, at, part in zip(moving, places, parts, strict=True) if end.moved(at, part)]
+    return [(low.near, high.near) for low, high in pairs]
 
 
 # Strings --------------------------------------------------------------------------------------------------------------
@@ -249,10 +268,7 @@ def _points(predicate: Expression) -> list[bytes]:
             case _:
                 continue
         for text in found:
-            try:
-                texts[text.decode()] = None
-            except UnicodeDecodeError:
-                continue
+            texts[text.decode("utf-8", "replace")] = None  # U+FFFD does no harm: any string will do
     points = {p for text in list(texts)[:TEXTS] if text for p in (text, _below(text), _above(text)) if p}
     return sorted(p.encode() for p in points)
 

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.runtime.AbstractFunction1;
@@ -15,15 +16,19 @@ import scala.runtime.AbstractPartialFunction;
 final class PlanEditor {
   private final List scans;
   private final LogicalPlan[] edits;
+  private final List[] implied; // per scan, conditions to put above it, null if none
   private int next = 0;
   final int[] changed; // per scan, files that Python skipped and that are kept, since they are not as they were listed
+  final boolean[] unsaid; // per scan, implied conditions were left out, since files are not as they were listed
   boolean pruned = false;
   boolean emptied = false;
 
   PlanEditor(List scans) {
     this.scans = scans;
     this.edits = new LogicalPlan[scans.size()];
+    this.implied = new List[scans.size()];
     this.changed = new int[scans.size()];
+    this.unsaid = new boolean[scans.size()];
   }
 
   void read(List wanted) throws Exception {
@@ -37,9 +42,30 @@ final class PlanEditor {
       if (skip.length() > scan.files.count) throw new IllegalStateException("an edit skips files that do not exist");
       if (skip.cardinality() != ((Number) edit.get("skipped")).intValue()) throw new IllegalStateException("an edit does not add up");
       changed[id] = scan.files.keepChanged(skip);
+      imply(id, scan, (List) edit.get("implied"), edit.get("counted"), skip);
       if (skip.isEmpty()) continue;
       pruned = true;
       edits[id] = skip.cardinality() == scan.files.count ? empty(scan) : scan.without(skip);
+    }
+  }
+
+  private void imply(int id, Scan scan, List conditions, Object counted, BitSet skip) {
+    if (conditions == null) return;
+    if (counted instanceof Number && ((Number) counted).intValue() != 0) {
+      BitSet kept = (BitSet) skip.clone();
+      kept.flip(0, scan.files.count);
+      unsaid[id] = scan.files.keepChanged(kept) > 0;
+    }
+    if (!unsaid[id]) implied[id] = conditions;
+  }
+
+  /** Puts the implied conditions above what is read; to be called last. */
+  void imply() {
+    for (int i = 0; i < edits.length; i++) {
+      Scan scan = (Scan) scans.get(i);
+      if (implied[i] == null || edits[i] instanceof LocalRelation) continue;
+      LogicalPlan read = edits[i] == null ? scan.node : edits[i];
+      edits[i] = Conditions.above(read, implied[i]);
     }
   }
 
