@@ -82,7 +82,33 @@ class Axis:
     @property
     def usual(self) -> tuple[int, int]:
         """Where values are to be expected if nothing is known."""
+        if self.type.is_float:
+            return _bits(-1e9, self.type), _bits(1e9, self.type)
         return _USUAL.get(self.type.name.removesuffix("_ntz"), (self.least, self.greatest))
+
+    def evenly(self, first: int, last: int, count: int) -> list[int]:
+        """Places from first to last whose values are evenly spaced; the first is one of them."""
+        if not self.type.is_float:
+            return [first + (last - first) * i // count for i in range(count)]
+        part = np.arange(1, count) / count
+        values = self._finite(first) * (1 - part) + self._finite(last) * part
+        real, whole = _BITS[self.type.name]
+        sizes = np.abs(values).astype(real).view(whole).astype(np.int64)
+        return [first, *np.where(values < 0, -sizes, sizes).tolist()]
+
+    def share(self, part: tuple[int, int], whole: tuple[int, int]) -> float:
+        """How much of a range another one covers, by value; 0 if they do not meet."""
+        low, high = max(part[0], whole[0]), min(part[1], whole[1])
+        if low > high:
+            return 0.0
+        if not self.type.is_float:
+            return (high - low + 1) / (whole[1] - whole[0] + 1)
+        ends = self._finite(low) / 2, self._finite(high) / 2, self._finite(whole[0]) / 2, self._finite(whole[1]) / 2
+        return (ends[1] - ends[0]) / (ends[3] - ends[2]) if ends[3] > ends[2] else 1.0
+
+    def _finite(self, number: int) -> float:
+        value = float(_floats(np.array([number]), self.type)[0])
+        return min(max(value, -1.7e308), 1.7e308)
 
     def unit(self, step: int) -> int:
         """A step of at least this size to values at which something is likely to change."""

@@ -80,16 +80,15 @@ def number_gaps(
     cells = list(zip(edges, [*(e - 1 for e in edges[1:]), axis.greatest], strict=True))
     flags = _ask(predicate, column, settings, _ends(axis, cells), odd=True)
     null, nan, may = bool(flags[0]), bool(flags[1]), flags[2:]
-    wide = max((last - first) // CELLS, 1)
-    found = [r for r in _runs(cells, may) if min(r[1], last) - max(r[0], first) + 1 >= wide]
-    found.sort(key=lambda r: max(r[0], first) - min(r[1], last))
+    shares = [(axis.share(run, (first, last)), run) for run in _runs(cells, may)]
+    found = [run for share, run in sorted(shares, reverse=True) if share >= 1 / CELLS][:GAPS]
     if not found:
         return None
 
     def ask(ranges: Sequence[Range]) -> Mask:
         return _ask(predicate, column, settings, _ends(axis, ranges))
 
-    exact = _refined(sorted(found[:GAPS]), cells, axis, (first, last), ask)
+    exact = _refined(sorted(found), cells, axis, (first, last), ask)
     values = ((_end(axis, a, axis.least), _end(axis, b, axis.greatest)) for a, b in exact)
     return Gaps(tuple(values), null, nan)
 
@@ -153,7 +152,7 @@ def _end(axis: Axis, number: int, limit: int) -> Value:
 def _edges(axis: Axis, first: int, last: int, predicate: Expression) -> list[int]:
     """Where cells begin: evenly in the window, outside of it farther and farther apart, and at the query's literals."""
     width = max(last - first, 1)
-    edges = {axis.least, first, last + 1, *(first + width * i // CELLS for i in range(CELLS))}
+    edges = {axis.least, first, last + 1, *axis.evenly(first, last, CELLS)}
     step = width
     while step < axis.greatest - axis.least:
         edges |= {first - step, last + 1 + step}
