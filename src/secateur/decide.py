@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from secateur.bridge.wire import decode_query, encode_skip
+from secateur.bridge.wire import decode_query, encode_edit
 from secateur.errors import OptionError, WireError
 from secateur.options import Options, parse_option, parse_options
 from secateur.passes import Decision, run_passes
 from secateur.passes.contract import Limits
 from secateur.query.plan import Query, Scan
+from secateur.report.conditions import in_words
 from secateur.report.history import Draft, History
 from secateur.report.summary import ScanSummary
 from secateur.stats.filestats import Mask
@@ -70,9 +71,9 @@ class Decider:
         files = {id_: t.files for id_, t in tables.items()}
         decision = run_passes(query, files, enabled=options.passes, limits=limits)
         edits = [
-            encode_skip(s, decision.kept[s.id], counted=s.id in decision.counted)
+            encode_edit(s, decision.kept[s.id], decision.implied.get(s.id, ()), counted=s.id in decision.counted)
             for s in open_scans
-            if not decision.kept[s.id].all()
+            if s.id in decision.implied or not decision.kept[s.id].all()
         ]
         scans = {s.id: self._summary(query, s, tables[s.id], decision, options) for s in open_scans}
         self._history.note(request["call"], Draft(scans, time.perf_counter_ns() - start))
@@ -97,6 +98,7 @@ class Decider:
             groups_kept,
             decision.records.get(scan.id, ()),
             reasons,
+            tuple(in_words(each.predicate) for each in decision.implied.get(scan.id, ())),
         )
 
 

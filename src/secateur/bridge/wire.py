@@ -11,7 +11,9 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
 * zone ``[[seconds of each change and of the end], [offset before the first and after each], [least, greatest after the
   end]]``, as :class:`secateur.query.zones.Zone` takes them;
 * edit ``{"scan": id, "fp": fingerprint, "skip": base64 of one bit per file, "skipped": count}``, with ``"rows": 1``
-  if it is void as soon as one of the files that are kept has changed.
+  if it is void as soon as one of the files that are kept has changed, and with ``"implied"`` for a list of conditions
+  to be put above the scan: ``{"f": class, "a": column, "v": value as text}``, ``{"f": "IsNull", "a": column}`` or
+  ``{"f": "Or", "c": [both]}``; ``"counted": 1`` if these are void as soon as a file that is kept has changed.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from secateur.errors import WireError
+from secateur.passes.contract import Implied
 from secateur.query.expressions import (
     Alias,
     And,
@@ -58,6 +61,7 @@ _COMPARISONS = {
     "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
 }
+_CLASSES = {op: name for name, op in _COMPARISONS.items()}
 _KINDS = ("data", "partition", "hidden")
 
 
@@ -200,6 +204,30 @@ def _literal(wire: object, type_: DataType) -> Expression:
         return Literal(decode_value(wire, type_), type_)
     except WireError as problem:
         return Opaque("literal", str(problem), type_)
+
+
+def encode_edit(scan: Scan, keep: Mask, implied: Sequence[Implied] = (), *, counted: bool = False) -> Wire:
+    """The edit that drops every file of the scan that is not kept and puts conditions above what is left."""
+    edit = encode_skip(scan, keep, counted=counted)
+    if implied:
+        edit["implied"] = [encode_condition(each.predicate) for each in implied]
+        edit["counted"] = int(any(each.counted for each in implied))
+    return edit
+
+
+def encode_condition(e: Expression) -> Wire:
+    """A comparison of a column with a literal of its type, IS NULL, or an OR of such; nothing else is ever sent."""
+    match e:
+        case Or(left, right):
+            return {"f": "Or", "c": [encode_condition(left), encode_condition(right)]}
+        case IsNull(Column(id_)):
+            return {"f": "IsNull", "a": id_}
+        case Compare(op, Column(id_, _, type_), Literal(value, of)) if type_ == of and value is not None:
+            text = (
+                value.decode() if isinstance(value, bytes) else repr(value) if isinstance(value, float) else str(value)
+            )
+            return {"f": _CLASSES[op], "a": id_, "v": text}
+    raise WireError(f"{e} is not a plain condition")
 
 
 def encode_skip(scan: Scan, keep: Mask, *, counted: bool = False) -> Wire:

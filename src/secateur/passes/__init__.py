@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 
 import numpy as np
 
-from secateur.passes.contract import Known, Limits, Outcome
+from secateur.passes.contract import Implied, Known, Limits, Outcome
 from secateur.passes.filter import filter_files
+from secateur.passes.implied import implied_predicates
 from secateur.passes.limit import limit_files
 from secateur.passes.predicates import random_scans
 from secateur.passes.topk import topk_files
@@ -32,6 +33,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("filter", filter_files),
     Pass("limit", limit_files),
     Pass("topk", topk_files),
+    Pass("implied", implied_predicates),
 )
 
 
@@ -47,6 +49,8 @@ class Decision:
     reasons: Mapping[int, tuple[Reason, ...]]
     counted: frozenset[int] = frozenset()
     """Scans whose masks rest on the rows of the files that are kept."""
+    implied: Mapping[int, tuple[Implied, ...]] = field(default_factory=dict)
+    """Predicates to be put right above a scan, for whoever reads its files."""
 
 
 def run_passes(
@@ -71,6 +75,7 @@ def run_passes(
     records: dict[int, tuple[PassRecord, ...]] = dict.fromkeys(kept, ())
     reasons: dict[int, tuple[Reason, ...]] = dict.fromkeys(scans, ())
     counted: frozenset[int] = frozenset()
+    implied: dict[int, tuple[Implied, ...]] = {}
     for pass_ in passes:
         if query.stage not in pass_.stages or (enabled is not None and pass_.name not in enabled):
             continue
@@ -81,12 +86,14 @@ def run_passes(
         counted |= outcome.counted
         for id_, reason in outcome.reasons:
             reasons[id_] += (reason,)
-        concerned = {*outcome.kept, *(id_ for id_, _ in outcome.reasons)}
+        for id_, predicates in outcome.implied.items():
+            implied[id_] = implied.get(id_, ()) + predicates
+        concerned = {*outcome.kept, *outcome.implied, *(id_ for id_, _ in outcome.reasons)}
         for id_, mask in kept.items():
             if id_ not in concerned:
                 continue
             records[id_] += (PassRecord(pass_.name, _count(before[id_]), _count(mask), ms),)
-    return Decision(kept, records, reasons, counted)
+    return Decision(kept, records, reasons, counted, implied)
 
 
 def _run(pass_: Pass, known: Known, scans: tuple[int, ...]) -> tuple[Outcome, float]:
@@ -106,11 +113,12 @@ def _check(outcome: Outcome, known: Known, scans: tuple[int, ...]) -> None:
     if not {id_ for id_, _ in outcome.reasons} <= set(scans):
         raise ValueError("it gave a reason for a scan that is not in the query")
     kept, random = known.kept, random_scans(known.query)
-    for id_, mask in outcome.kept.items():
+    for id_ in (*outcome.kept, *outcome.implied):
         if id_ in random:
             raise ValueError(f"it narrowed scan {id_}, which is below something random")
         if id_ not in kept:
             raise ValueError(f"it narrowed scan {id_}, of which no statistics were given")
+    for id_, mask in outcome.kept.items():
         if mask.dtype != np.bool_ or mask.shape != kept[id_].shape:
             raise ValueError(f"it kept {mask.dtype} {mask.shape} of scan {id_}, which has {kept[id_].shape} files")
         if (mask > kept[id_]).any():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from secateur.query.expressions import Expression
 from secateur.query.plan import Query
 from secateur.report.summary import Reason
 from secateur.stats.filestats import FileStats, Mask
@@ -29,10 +30,23 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
+class Implied:
+    """A predicate over one column that every row which the query needs of a scan makes TRUE."""
+
+    predicate: Expression
+    counted: bool = False
+    """It rests on a count of the kept files (none has a NaN), so they have to be as they were listed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """The scans that a pass narrowed, with their new masks, and a reason for each scan that it could not narrow."""
+    """The scans that a pass narrowed, with their new masks, and a reason for each scan that it could not narrow.
+
+    ``implied`` are predicates to be put right above a scan, for whoever reads its files.
+    """
 
     kept: Mapping[int, Mask] = field(default_factory=dict)
     reasons: tuple[tuple[int, Reason], ...] = ()
     counted: frozenset[int] = frozenset()
     """Scans whose masks rest on the rows of the files that are kept: these have to be as they were listed."""
+    implied: Mapping[int, tuple[Implied, ...]] = field(default_factory=dict)

@@ -95,6 +95,8 @@ def _extended(story: _Story, record: Mapping[str, Any], draft: Draft | None) -> 
         scan = drafted.get(wire["id"]) or unpruned(wire, code, record.get("text", ""))
         if changed.get(wire["id"]):
             scan = _with_changed(scan, changed[wire["id"]])
+        if wire["id"] in record.get("unsaid", ()):
+            scan = replace(scan, implied=())
         scans[wire["table"], wire["use"]] = scan
     if "left" in record:
         scans = {key: scan if key[1] in record["left"] else _removed(scan) for key, scan in scans.items()}
@@ -107,7 +109,13 @@ def _removed(scan: ScanSummary) -> ScanSummary:
         return scan
     text = f"{scan.table} is not read at all: another part of the query is empty, so Spark removed this one"
     return replace(
-        scan, files_kept=0, bytes_kept=0, rows_kept=0, row_groups_kept=0, reasons=(Reason("not-needed", text),)
+        scan,
+        files_kept=0,
+        bytes_kept=0,
+        rows_kept=0,
+        row_groups_kept=0,
+        reasons=(Reason("not-needed", text),),
+        implied=(),
     )
 
 

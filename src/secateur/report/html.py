@@ -28,6 +28,7 @@ def render_html(summary: Summary) -> str:
 
 def _row(scan: ScanSummary) -> str:
     how = [f"{p.name}: {p.files_before:,} → {p.files_after:,}" for p in scan.passes if p.files_after < p.files_before]
+    how += [f"implied: {condition}" for condition in scan.implied]
     how += [f"{r.text} [{r.code}]" for r in scan.reasons]
     cells = (
         f"{scan.table} ({scan.format})",

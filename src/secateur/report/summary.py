@@ -25,7 +25,7 @@ class Reason:
 class PassRecord:
     """What one technique did to one scan, and how long it took.
 
-    >>> (done,) = pruner.explain("SELECT * FROM trails WHERE altit > 1500").scans[0].passes
+    >>> done = pruner.explain("SELECT * FROM trails WHERE altit > 1500").scans[0].passes[0]
     >>> done.name, done.files_before, done.files_after
     ('filter', 10, 2)
     """
@@ -57,6 +57,8 @@ class ScanSummary:
     row_groups_kept: int | None = None
     passes: tuple[PassRecord, ...] = ()
     reasons: tuple[Reason, ...] = ()
+    implied: tuple[str, ...] = ()
+    """Conditions that follow from the query's, given to Spark so that it can skip row groups and pages by them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ class Summary:
         for scan in plain["scans"]:
             scan["passes"] = list(scan["passes"])
             scan["reasons"] = list(scan["reasons"])
+            scan["implied"] = list(scan["implied"])
         return {**plain, "scans": list(plain["scans"]), "reasons": list(plain["reasons"])}
 
     def __str__(self) -> str:

@@ -69,6 +69,8 @@ def _scan(scan: ScanSummary) -> list[str]:
         for done in scan.passes
         if done.files_after < done.files_before
     ]
+    for condition in scan.implied:
+        lines += _wrapped(f"implied: {condition}", "    ")
     for reason in scan.reasons:
         lines += _wrapped(f"{reason.text} [{reason.code}]", "    ")
     return lines

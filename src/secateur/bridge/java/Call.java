@@ -26,6 +26,7 @@ final class Call {
   boolean report = false; // there is something that a summary should mention
   boolean applied = false;
   int[] changed = new int[0];
+  boolean[] unsaid = new boolean[0];
 
   Call(Bridge bridge, SQLConf conf, boolean late) {
     this.bridge = bridge;
@@ -113,6 +114,14 @@ final class Call {
       if (!first) out.append(',');
       first = false;
       scan.write(out, i);
+    }
+    out.append(']');
+    out.append(",\"unsaid\":[");
+    first = true;
+    for (int i = 0; i < unsaid.length; i++) {
+      if (!unsaid[i]) continue;
+      out.append(first ? "" : ",").append(i);
+      first = false;
     }
     out.append(']');
     if (left != null) {

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.runtime.AbstractFunction1;
@@ -15,15 +16,19 @@ import scala.runtime.AbstractPartialFunction;
 final class PlanEditor {
   private final List scans;
   private final LogicalPlan[] edits;
+  private final List[] implied; // per scan, conditions to put above it, null if none
   private int next = 0;
   final int[] changed; // per scan, files that Python skipped and that are kept, since they are not as they were listed
+  final boolean[] unsaid; // per scan, implied conditions were left out, since files are not as they were listed
   boolean pruned = false;
   boolean emptied = false;
 
   PlanEditor(List scans) {
     this.scans = scans;
     this.edits = new LogicalPlan[scans.size()];
+    this.implied = new List[scans.size()];
     this.changed = new int[scans.size()];
+    this.unsaid = new boolean[scans.size()];
   }
 
   void read(List wanted) throws Exception {
@@ -38,6 +43,7 @@ final class PlanEditor {
       if (skip.cardinality() != ((Number) edit.get("skipped")).intValue()) throw new IllegalStateException("an edit does not add up");
       changed[id] = scan.files.keepChanged(skip);
       if (Integer.valueOf(1).equals(edit.get("rows")) && keptHasChanged(id, scan, skip)) continue;
+      imply(id, scan, (List) edit.get("implied"), edit.get("counted"), skip);
       if (skip.isEmpty()) continue;
       pruned = true;
       edits[id] = skip.cardinality() == scan.files.count ? empty(scan) : scan.without(skip);
@@ -46,11 +52,32 @@ final class PlanEditor {
 
   /** An edit that rests on the rows of the files that are kept is void if one of them is not as it was listed. */
   private boolean keptHasChanged(int id, Scan scan, BitSet skip) {
+    int others = changedOfKept(scan, skip);
+    changed[id] += others;
+    unsaid[id] = others > 0;
+    return others > 0;
+  }
+
+  private static int changedOfKept(Scan scan, BitSet skip) {
     BitSet kept = (BitSet) skip.clone();
     kept.flip(0, scan.files.count);
-    int others = scan.files.keepChanged(kept);
-    changed[id] += others;
-    return others > 0;
+    return scan.files.keepChanged(kept);
+  }
+
+  private void imply(int id, Scan scan, List conditions, Object counted, BitSet skip) {
+    if (conditions == null) return;
+    if (counted instanceof Number && ((Number) counted).intValue() != 0) unsaid[id] = changedOfKept(scan, skip) > 0;
+    if (!unsaid[id]) implied[id] = conditions;
+  }
+
+  /** Puts the implied conditions above what is read; to be called last. */
+  void imply() {
+    for (int i = 0; i < edits.length; i++) {
+      Scan scan = (Scan) scans.get(i);
+      if (implied[i] == null || edits[i] instanceof LocalRelation) continue;
+      LogicalPlan read = edits[i] == null ? scan.node : edits[i];
+      edits[i] = Conditions.above(read, implied[i]);
+    }
   }
 
   /** Scans of which nothing is skipped, where their format has a better way to read what it listed. */

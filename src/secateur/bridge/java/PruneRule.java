@@ -78,8 +78,10 @@ public final class PruneRule extends Rule {
     PlanEditor editor = new PlanEditor(writer.scans);
     editor.read((List) answer.get("edits"));
     editor.keepListed();
+    editor.imply();
     LogicalPlan edited = editor.apply(plan);
     call.changed = editor.changed;
+    call.unsaid = editor.unsaid;
     call.applied = editor.pruned;
     call.state.emptied = call.state.emptied || editor.emptied;
     // After the early step Spark does this itself.
