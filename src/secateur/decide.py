@@ -10,6 +10,8 @@ import json
 import logging
 import time
 import traceback
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,9 +22,11 @@ from secateur.errors import OptionError, WireError
 from secateur.options import Options, parse_option, parse_options
 from secateur.passes import Decision, run_passes
 from secateur.query.plan import Query, Scan
+from secateur.questions import Questions
+from secateur.reason.constants import Evaluated
 from secateur.report.history import Draft, History
 from secateur.report.summary import ScanSummary
-from secateur.stats.filestats import Mask
+from secateur.stats.filestats import FileStats, Mask
 from secateur.stats.readers import Table, decode_source
 from secateur.stats.registry import Registry
 
@@ -35,6 +39,7 @@ class Decider:
     def __init__(self, registry: Registry, history: History) -> None:
         self._registry = registry
         self._history = history
+        self._questions = Questions()
 
     def answer(self, text: str) -> str:
         """The answer to one request, whatever it is."""
@@ -65,11 +70,30 @@ class Decider:
             return {"need": sorted(need)}
         self._history.limit = options.history
         tables = {s.id: self._registry.table(s.listing, options) for s in open_scans}
-        decision = run_passes(query, {id_: t.files for id_, t in tables.items()}, enabled=options.passes)
+        stats = {id_: t.files for id_, t in tables.items()}
+        evaluated, questions = self._evaluated(request, query, stats)
+        if questions:
+            return {"evaluate": questions}
+        query = replace(query, settings=replace(query.settings, evaluated=evaluated))
+        decision = run_passes(query, stats, enabled=options.passes)
         edits = [encode_skip(s, decision.kept[s.id]) for s in open_scans if not decision.kept[s.id].all()]
         scans = {s.id: self._summary(query, s, tables[s.id], decision, options) for s in open_scans}
         self._history.note(request["call"], Draft(scans, time.perf_counter_ns() - start))
         return {"edits": edits}
+
+    def _evaluated(
+        self, request: dict[str, Any], query: Query, stats: Mapping[int, FileStats]
+    ) -> tuple[Mapping[int, Evaluated], list[dict[str, Any]]]:
+        """What Spark made of expressions over constants, or what it is to be asked first."""
+        try:
+            known = self._questions.of(query, stats)
+            if "values" not in request and (open_ := self._questions.ask(request["call"], known)):
+                return {}, open_
+            answered = self._questions.answer(request["call"], request.get("values", ()))
+            return {q.expression.ref: q.evaluated() for q in known} | answered, []
+        except Exception:  # then the rules have to do
+            log.warning("expressions over constants were not evaluated", exc_info=True)
+            return {}, []
 
     def _summary(self, query: Query, scan: Scan, table: Table, decision: Decision, options: Options) -> ScanSummary:
         kept = decision.kept[scan.id]

@@ -49,6 +49,8 @@ class ScanColumn:
     case_sensitive: bool = False
     has_default: bool = False
     """The column has an existence default, so a file that lacks it does not read as NULL."""
+    path: tuple[str, ...] = ()
+    """The fields on the way into a struct: then ``type`` is that of the last one, and ``name`` that of the struct."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +89,14 @@ class FileStats:
     (2, [10, None])
     """
 
-    __slots__ = ("_blocks", "_columns", "_derived", "_load", "count", "rows", "sizes")
+    __slots__ = ("_blocks", "_columns", "_derived", "_load", "_nested", "count", "rows", "sizes")
 
-    def __init__(self, rows: pa.Array, sizes: pa.Array, load: Loader) -> None:
+    def __init__(self, rows: pa.Array, sizes: pa.Array, load: Loader, *, nested: bool = False) -> None:
         self.count = len(rows)
         self.rows = rows
         self.sizes = sizes
         self._load = load
+        self._nested = nested  # whether the loader knows of fields in structs
         self._columns: dict[ScanColumn, ColumnStats | None] = {}
         self._derived: dict[tuple[ScanColumn, str], object] = {}
         self._blocks: FileStats | None = None
@@ -104,7 +107,7 @@ class FileStats:
         try:
             return self._columns[key]
         except KeyError:
-            loaded = self._load(column)
+            loaded = self._load(column) if self._nested or not column.path else None
             checked = self._columns[key] = _checked(loaded, column, self.count) if loaded else None
             return checked
 
@@ -123,7 +126,7 @@ class FileStats:
             return whole.take(indices) if whole else None
 
         at = pa.array(indices)
-        return FileStats(self.rows.take(at), self.sizes.take(at), load)
+        return FileStats(self.rows.take(at), self.sizes.take(at), load, nested=True)
 
     @property
     def blocks(self) -> FileStats:
@@ -135,7 +138,7 @@ class FileStats:
                 whole = self.column(column)
                 return _summarise(whole, self.rows, starts) if whole else None
 
-            self._blocks = FileStats(_sums(self.rows, starts), _sums(self.sizes, starts), load)
+            self._blocks = FileStats(_sums(self.rows, starts), _sums(self.sizes, starts), load, nested=True)
         return self._blocks
 
 
