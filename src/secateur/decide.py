@@ -10,6 +10,8 @@ import json
 import logging
 import time
 import traceback
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +23,12 @@ from secateur.options import Options, parse_option, parse_options
 from secateur.passes import Decision, run_passes
 from secateur.passes.contract import Limits
 from secateur.query.plan import Query, Scan
+from secateur.questions import Questions
+from secateur.reason.constants import Evaluated
 from secateur.report.conditions import in_words
 from secateur.report.history import Draft, History
 from secateur.report.summary import ScanSummary
-from secateur.stats.filestats import Mask
+from secateur.stats.filestats import FileStats, Mask
 from secateur.stats.readers import Table, decode_source
 from secateur.stats.registry import Registry
 
@@ -37,6 +41,7 @@ class Decider:
     def __init__(self, registry: Registry, history: History) -> None:
         self._registry = registry
         self._history = history
+        self._questions = Questions()
 
     def answer(self, text: str) -> str:
         """The answer to one request, whatever it is."""
@@ -67,9 +72,13 @@ class Decider:
             return {"need": sorted(need)}
         self._history.limit = options.history
         tables = {s.id: self._registry.table(s.listing, options) for s in open_scans}
+        stats = {id_: t.files for id_, t in tables.items()}
+        evaluated, questions = self._evaluated(request, query, stats)
+        if questions:
+            return {"evaluate": questions}
+        query = replace(query, settings=replace(query.settings, evaluated=evaluated))
         limits = Limits(options.filter_budget_ms / 1000, options.filter_file_ms / 1000)
-        files = {id_: t.files for id_, t in tables.items()}
-        decision = run_passes(query, files, enabled=options.passes, limits=limits)
+        decision = run_passes(query, stats, enabled=options.passes, limits=limits)
         edits = [
             encode_edit(s, decision.kept[s.id], decision.implied.get(s.id, ()), counted=s.id in decision.counted)
             for s in open_scans
@@ -78,6 +87,20 @@ class Decider:
         scans = {s.id: self._summary(query, s, tables[s.id], decision, options) for s in open_scans}
         self._history.note(request["call"], Draft(scans, time.perf_counter_ns() - start))
         return {"edits": edits}
+
+    def _evaluated(
+        self, request: dict[str, Any], query: Query, stats: Mapping[int, FileStats]
+    ) -> tuple[Mapping[int, Evaluated], list[dict[str, Any]]]:
+        """What Spark made of expressions over constants, or what it is to be asked first."""
+        try:
+            known = self._questions.of(query, stats)
+            if "values" not in request and (open_ := self._questions.ask(request["call"], known)):
+                return {}, open_
+            answered = self._questions.answer(request["call"], request.get("values", ()))
+            return {q.expression.ref: q.evaluated() for q in known} | answered, []
+        except Exception:  # then the rules have to do
+            log.warning("expressions over constants were not evaluated", exc_info=True)
+            return {}, []
 
     def _summary(self, query: Query, scan: Scan, table: Table, decision: Decision, options: Options) -> ScanSummary:
         kept = decision.kept[scan.id]

@@ -23,7 +23,7 @@ from secateur.stats.tablestats import TableStats
 File = tuple[str, int, int]
 
 
-def data(name: str, kind: str, where: OneOf["data", "partition", "hidden"] = "data", **options: bool) -> ScanColumn:
+def data(name: str, kind: str, where: OneOf["data", "partition", "hidden"] = "data", **options: Any) -> ScanColumn:
     return ScanColumn(1, name, parse_type(kind), where, **options)
 
 

@@ -7,7 +7,11 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
 * a global sort has ``"g": 1``, its keys are ``{"f": "SortOrder", "o": [1 if descending, 1 if NULLs come first], …}``;
 * expression ``{"a": id, "n": name, "t": type}`` (column), ``{"v": value, "t": type}`` (literal) or
   ``{"f": class, "t": type, "c": [children]}`` with ``"d": 0`` if the function is not deterministic, ``"z"`` for the
-  time zone that it is evaluated in and ``"u"`` for the unit that it counts in;
+  time zone that it is evaluated in, ``"u"`` for the unit that it counts in, ``"k"`` for the number by which the JVM
+  can be asked to evaluate it, and ``"p"`` for its parameters; a field of a struct has ``"n"`` and ``"o"``, its name and
+  position;
+* question ``{"k": number, "cols": [columns], "rows": [[values], …]}``, where a column is the id of an attribute and the
+  positions of fields (``"7/0/2"``), answered by a list of values, ``{"e": 1}`` for one that could not be evaluated;
 * zone ``[[seconds of each change and of the end], [offset before the first and after each], [least, greatest after the
   end]]``, as :class:`secateur.query.zones.Zone` takes them;
 * edit ``{"scan": id, "fp": fingerprint, "skip": base64 of one bit per file, "skipped": count}``, with ``"rows": 1``
@@ -20,6 +24,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +32,7 @@ import numpy as np
 from secateur.errors import WireError
 from secateur.passes.contract import Implied
 from secateur.query.expressions import (
+    NOT_EVALUABLE,
     Alias,
     And,
     Call,
@@ -43,6 +49,7 @@ from secateur.query.expressions import (
     Or,
     StartsWith,
     Value,
+    walk,
 )
 from secateur.query.plan import Filter, Limit, Plan, Project, Query, Scan, Settings, Sort, SortKey
 from secateur.query.plan import Opaque as OpaquePlan
@@ -71,7 +78,9 @@ def decode_query(request: Wire) -> Query:
         conf = request["conf"]
         zones = {name: Zone(*table) for name, table in request.get("zones", {}).items()}
         legacy = conf.get("legacy_formats", False)
-        settings = Settings(conf["time_zone"], conf["ansi"], conf["case_sensitive"], zones, legacy)
+        settings = Settings(
+            conf["time_zone"], conf["ansi"], conf["case_sensitive"], zones, legacy, conf.get("digest", "")
+        )
         return Query(request["query"], request["stage"], decode_plan(request["plan"], settings), settings)
     except (KeyError, TypeError, ValueError, IndexError, ArithmeticError) as problem:
         raise WireError(f"the plan could not be decoded: {type(problem).__name__}: {problem}") from problem
@@ -142,8 +151,9 @@ def decode_expression(e: Wire) -> Expression:
     args = tuple(decode_expression(child) for child in e["c"])
     if e.get("d") == 0:
         return Opaque(function, f"{function} is not deterministic", type_, args)
+    ref = e.get("k", NOT_EVALUABLE)
     if function in _COMPARISONS:
-        return Compare(_COMPARISONS[function], args[0], args[1])
+        return Compare(_COMPARISONS[function], args[0], args[1], ref=ref)
     match function, args:
         case "And", _:
             return _balanced(And, args)
@@ -152,26 +162,28 @@ def decode_expression(e: Wire) -> Expression:
         case "Not", (child,):
             return Not(child)
         case "IsNull", (child,):
-            return IsNull(child)
+            return IsNull(child, ref=ref)
         case "IsNotNull", (child,):
-            return IsNotNull(child)
+            return IsNotNull(child, ref=ref)
         case "In", (child, *values) if all(isinstance(v, Literal) for v in values):
-            return In(child, tuple(v.value for v in values if isinstance(v, Literal)))
+            return In(child, tuple(v.value for v in values if isinstance(v, Literal)), ref=ref)
         case "InSet", (child,):
             members = [_literal(v, child.type) for v in e["vs"]]
             if all(isinstance(m, Literal) for m in members):
-                return In(child, tuple(m.value for m in members if isinstance(m, Literal)))
+                return In(child, tuple(m.value for m in members if isinstance(m, Literal)), ref=ref)
         case "StartsWith", (child, Literal(value=bytes(prefix))):
-            return StartsWith(child, prefix)
+            return StartsWith(child, prefix, ref=ref)
         case "Like", (child, Literal(value=bytes(pattern))):
-            return Like(child, pattern.decode("utf-8", "surrogateescape"), e["e"])
+            return Like(child, pattern.decode("utf-8", "surrogateescape"), e["e"], ref=ref)
+        case "GetStructField", (Column() as child,):
+            return replace(child, type=type_, path=(*child.path, e["n"]), positions=(*child.positions, e["o"]))
         case "Alias", (child,):
             return Alias(e["i"], e["n"], child, type_)
         case _:
             pass
     if function.endswith(("Subquery", "Exists", "ListQuery", "Udf", "UDF")):
         return Opaque(function, f"the value of {function} is not known before the query runs", type_, args)
-    return Call(function, args, type_, e.get("z", ""), e.get("u", ""))
+    return Call(function, args, type_, e.get("z", ""), e.get("u", ""), e.get("p", ""), ref)
 
 
 def _with_lists(parts: Sequence[Expression]) -> Sequence[Expression]:
@@ -217,6 +229,8 @@ def encode_edit(scan: Scan, keep: Mask, implied: Sequence[Implied] = (), *, coun
 
 def encode_condition(e: Expression) -> Wire:
     """A comparison of a column with a literal of its type, IS NULL, or an OR of such; nothing else is ever sent."""
+    if any(isinstance(part, Column) and part.path for part in walk(e)):
+        raise WireError(f"{e} is about a field of a struct")
     match e:
         case Or(left, right):
             return {"f": "Or", "c": [encode_condition(left), encode_condition(right)]}

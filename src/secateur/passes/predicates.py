@@ -18,6 +18,7 @@ from dataclasses import replace
 from itertools import islice
 
 from secateur.query.expressions import (
+    NOT_EVALUABLE,
     Alias,
     And,
     Call,
@@ -129,14 +130,39 @@ def _is_small(e: Expression) -> bool:
 def _substitute(e: Expression, outputs: Mapping[int, Expression]) -> Expression:
     match e:
         case Column(id_):
-            return outputs.get(id_) or OpaqueExpression(e.name, "not an output of the projection below", e.type)
+            return _reached(e, outputs.get(id_))
         case Literal():
             return e
-        case Compare() | And() | Or():
+        case And() | Or():
             return replace(e, left=_substitute(e.left, outputs), right=_substitute(e.right, outputs))
-        case Not() | In() | IsNull() | IsNotNull() | StartsWith() | Like() | Alias():
+        case Compare():
+            left, right = _substitute(e.left, outputs), _substitute(e.right, outputs)
+            return replace(e, left=left, right=right, ref=_ref(e.ref, (e.left, e.right), (left, right)))
+        case Not() | Alias():
             return replace(e, child=_substitute(e.child, outputs))
+        case In() | IsNull() | IsNotNull() | StartsWith() | Like():
+            child = _substitute(e.child, outputs)
+            return replace(e, child=child, ref=_ref(e.ref, (e.child,), (child,)))
         case Call():
-            return replace(e, args=tuple(_substitute(arg, outputs) for arg in e.args))
+            args = tuple(_substitute(arg, outputs) for arg in e.args)
+            return replace(e, args=args, ref=_ref(e.ref, e.args, args))
         case OpaqueExpression():
             return replace(e, children=tuple(_substitute(child, outputs) for child in e.children))
+
+
+def _reached(column: Column, output: Expression | None) -> Expression:
+    """What a column of a projection's output is below it; a field of a computed struct is not followed."""
+    match output:
+        case None:
+            return OpaqueExpression(column.name, "not an output of the projection below", column.type)
+        case Column() as source if column.path:
+            path, positions = (*source.path, *column.path), (*source.positions, *column.positions)
+            return replace(source, type=column.type, path=path, positions=positions)
+        case _ if column.path:
+            return OpaqueExpression(column.full_name, "a field of a struct that is computed", column.type)
+    return output
+
+
+def _ref(ref: int, before: tuple[Expression, ...], after: tuple[Expression, ...]) -> int:
+    """The JVM knows an expression by its number as it was written, not with other arguments."""
+    return ref if before == after else NOT_EVALUABLE

@@ -6,8 +6,8 @@ an error: a conjunct that holds one cannot prune, its neighbours still can.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TypeAlias
 
@@ -16,17 +16,33 @@ from secateur.query.types import BOOLEAN, DataType
 Value: TypeAlias = int | float | Decimal | bytes | None
 """A literal in its type's domain (see :mod:`secateur.query.types`); None is SQL's NULL."""
 
+NOT_EVALUABLE = -1
+"""The ``ref`` of an expression that the JVM cannot be asked to evaluate; any other is the number it is known by."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A reference to an attribute, told apart by Spark's expression id."""
+    """A reference to an attribute, told apart by Spark's expression id, or to a field in a struct.
+
+    >>> print(Column(7, "s", BOOLEAN, ("a", "b"), (0, 2)))
+    s.a.b#7
+    """
 
     id: int
     name: str
     type: DataType
+    path: tuple[str, ...] = ()
+    """The names of the fields on the way into a struct, empty for the column itself."""
+    positions: tuple[int, ...] = ()
+    """The positions of these fields in their structs."""
+
+    @property
+    def full_name(self) -> str:
+        """The name with those of the fields."""
+        return ".".join((self.name, *self.path))
 
     def __str__(self) -> str:
-        return f"{self.name}#{self.id}"
+        return f"{self.full_name}#{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +72,7 @@ class Compare:
     left: Expression
     right: Expression
     type: DataType = BOOLEAN
+    ref: int = field(default=NOT_EVALUABLE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"({self.left} {self.op} {self.right})"
@@ -97,6 +114,7 @@ class In:
     child: Expression
     values: tuple[Value, ...]
     type: DataType = BOOLEAN
+    ref: int = field(default=NOT_EVALUABLE, compare=False, repr=False)
 
     def __str__(self) -> str:
         shown = ", ".join(str(Literal(v, self.child.type)) for v in self.values[:5])
@@ -108,6 +126,7 @@ class In:
 class IsNull:
     child: Expression
     type: DataType = BOOLEAN
+    ref: int = field(default=NOT_EVALUABLE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.child} IS NULL"
@@ -117,6 +136,7 @@ class IsNull:
 class IsNotNull:
     child: Expression
     type: DataType = BOOLEAN
+    ref: int = field(default=NOT_EVALUABLE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.child} IS NOT NULL"
@@ -129,6 +149,7 @@ class StartsWith:
     child: Expression
     prefix: bytes
     type: DataType = BOOLEAN
+    ref: int = field(default=NOT_EVALUABLE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"startswith({self.child}, {Literal(self.prefix, self.child.type)})"
@@ -142,6 +163,7 @@ class Like:
     pattern: str
     escape: str = "\\"
     type: DataType = BOOLEAN
+    ref: int = field(default=NOT_EVALUABLE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.child} LIKE '{self.pattern}'"
@@ -172,6 +194,9 @@ class Call:
     session's when it runs."""
     unit: str = ""
     """What TimestampAdd and TimestampDiff count in."""
+    parameters: str = ""
+    """What else makes it this function and no other, as the JVM writes it: its mode, the method that it calls."""
+    ref: int = field(default=NOT_EVALUABLE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.function.lower()}({', '.join(map(str, self.args))})"
@@ -208,6 +233,21 @@ def children(e: Expression) -> tuple[Expression, ...]:
             return e.children
         case Column() | Literal():
             return ()
+
+
+def with_children(e: Expression, inputs: Sequence[Expression]) -> Expression:
+    """The same expression over other inputs."""
+    match e:
+        case Compare() | And() | Or():
+            return replace(e, left=inputs[0], right=inputs[1])
+        case Not() | In() | IsNull() | IsNotNull() | StartsWith() | Like() | Alias():
+            return replace(e, child=inputs[0])
+        case Call():
+            return replace(e, args=tuple(inputs))
+        case Opaque():
+            return replace(e, children=tuple(inputs))
+        case Column() | Literal():
+            return e
 
 
 def walk(e: Expression) -> Iterator[Expression]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from secateur.query.expressions import Expression
 from secateur.query.zones import Zone
@@ -161,6 +161,10 @@ class Settings:
     """The time zones that expressions name."""
     legacy_formats: bool = False
     """Times are written as Spark 2 wrote them, by rules that are not modelled."""
+    digest: str = ""
+    """Stands for all of Spark's settings: what Spark evaluated under one digest holds under no other."""
+    evaluated: Mapping[int, Any] = field(default_factory=dict, compare=False)
+    """What Spark made of expressions over constants, by their ``ref`` (see :mod:`secateur.reason.constants`)."""
 
 
 @dataclass(frozen=True, slots=True)

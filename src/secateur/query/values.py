@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 
 from secateur.errors import WireError
@@ -30,3 +31,20 @@ def decode_value(wire: object, type_: DataType) -> Value:
         case {"hex": str(digits)}, "string":
             return bytes.fromhex(digits)
     raise WireError(f"secateur does not reason about values of type {type_}")
+
+
+def encode_value(value: Value, type_: DataType) -> object:
+    """A value in its type's domain as the JVM reads it.
+
+    >>> from secateur.query.types import parse_type
+    >>> encode_value(Decimal("1.50"), parse_type("decimal(3,2)")), encode_value(b"\xc3\xa9", parse_type("string"))
+    ('1.50', 'é')
+    """
+    match value:
+        case bytes():
+            return value.decode()
+        case Decimal():
+            return f"{value:f}"
+        case float():
+            return value if math.isfinite(value) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+    return value

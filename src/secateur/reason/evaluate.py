@@ -95,6 +95,10 @@ def scope_of(stats: FileStats, columns: Columns, settings: Settings = _DEFAULTS)
 
 def verdict_of(predicate: Expression, scope: Scope) -> Verdict:
     """The same with a scope at hand."""
+    if scope.settings.evaluated and isinstance(predicate, Compare | In | IsNull | IsNotNull | StartsWith | Like):
+        known = scope.settings.evaluated.get(predicate.ref)
+        if known is not None:  # a test that only Spark can make, since its operands have no domain
+            return _flag(known.sharpened(None, scope), scope.count)
     match predicate:
         case And(left, right):
             return verdict_of(left, scope).and_(verdict_of(right, scope))

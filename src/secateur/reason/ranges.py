@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -73,8 +73,8 @@ def facts_of(e: Expression, scope: Scope) -> Facts | None:
     """What the expression can evaluate to on each entry, None if nothing is known."""
     match e:
         case Column():
-            source = scope.columns.get(e.id)
-            return facts(scope.stats, source) if source and source.type == e.type else None
+            source = column_source(e, scope.columns)
+            return facts(scope.stats, source) if source else None
         case Literal(value, type_):
             return constant(value, type_, scope.count)
         case Alias(_, _, child):
@@ -82,7 +82,9 @@ def facts_of(e: Expression, scope: Scope) -> Facts | None:
         case Call(function):
             rule = scope.rules.get(function)
             try:
-                return rule(e, scope) if rule else None
+                found = rule(e, scope) if rule else None
+                known = scope.settings.evaluated.get(e.ref)
+                return known.sharpened(found, scope) if known else found
             except Exception:  # one rule that breaks must not spoil the other conjuncts (rule S1)
                 log.warning("the rule of %s broke on %s", function, e, exc_info=True)
                 return None
@@ -90,6 +92,16 @@ def facts_of(e: Expression, scope: Scope) -> Facts | None:
             return of_verdict(scope.verdict(e, scope))
         case Opaque():
             return None
+
+
+def column_source(column: Column, columns: Columns) -> ScanColumn | None:
+    """The column of the scan that a reference reads, or the part of it that a field is; None if it is none."""
+    source = columns.get(column.id)
+    if source is None:
+        return None
+    if column.path:
+        return replace(source, type=column.type, path=column.path) if source.kind == "data" else None
+    return source if source.type == column.type else None
 
 
 def constant(value: object, type_: DataType, count: int) -> Facts | None:

@@ -49,6 +49,8 @@ class ScanColumn:
     case_sensitive: bool = False
     has_default: bool = False
     """The column has an existence default, so a file that lacks it does not read as NULL."""
+    path: tuple[str, ...] = ()
+    """The fields on the way into a struct: then ``type`` is that of the last one, and ``name`` that of the struct."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +96,16 @@ class FileStats:
     (2, [10, None])
     """
 
-    __slots__ = ("_blocks", "_columns", "_derived", "_load", "count", "origin", "rows", "sizes")
+    __slots__ = ("_blocks", "_columns", "_derived", "_load", "_nested", "count", "origin", "rows", "sizes")
 
-    def __init__(self, rows: pa.Array, sizes: pa.Array, load: Loader) -> None:
+    def __init__(self, rows: pa.Array, sizes: pa.Array, load: Loader, *, nested: bool = False) -> None:
         self.count = len(rows)
         self.rows = rows
         self.sizes = sizes
         self.origin: tuple[FileStats, Where] | None = None
         """The statistics that these are a part of, and which: what was derived there need not be derived again."""
         self._load = load
+        self._nested = nested  # whether the loader knows of fields in structs
         self._columns: dict[ScanColumn, ColumnStats | None] = {}
         self._derived: dict[tuple[ScanColumn, str], object] = {}
         self._blocks: FileStats | None = None
@@ -113,7 +116,7 @@ class FileStats:
         try:
             return self._columns[key]
         except KeyError:
-            loaded = self._load(column)
+            loaded = self._load(column) if self._nested or not column.path else None
             checked = self._columns[key] = _checked(loaded, column, self.count) if loaded else None
             return checked
 
@@ -132,7 +135,7 @@ class FileStats:
             return whole.take(indices) if whole else None
 
         at = pa.array(indices)
-        part = FileStats(self.rows.take(at), self.sizes.take(at), load)
+        part = FileStats(self.rows.take(at), self.sizes.take(at), load, nested=True)
         part.origin = (self, indices)
         return part
 
@@ -143,7 +146,7 @@ class FileStats:
             whole = self.column(column)
             return whole.slice(start, stop) if whole else None
 
-        part = FileStats(self.rows.slice(start, stop - start), self.sizes.slice(start, stop - start), load)
+        part = FileStats(self.rows.slice(start, stop - start), self.sizes.slice(start, stop - start), load, nested=True)
         part.origin = (self, slice(start, stop))
         return part
 
@@ -157,7 +160,7 @@ class FileStats:
                 whole = self.column(column)
                 return _summarise(whole, self.rows, starts) if whole else None
 
-            self._blocks = FileStats(_sums(self.rows, starts), _sums(self.sizes, starts), load)
+            self._blocks = FileStats(_sums(self.rows, starts), _sums(self.sizes, starts), load, nested=True)
         return self._blocks
 
 

@@ -171,24 +171,33 @@ public final class Bridge {
       throw new RejectedExecutionException("the last " + TIMEOUTS + " decisions took longer than " + PREFIX
           + "budget.ms: secateur pauses for 30 seconds, the query ran unpruned");
     }
-    Future answer;
     try {
-      answer = callers.submit(new Callable() {
+      String text = (String) within(new Callable() {
         public Object call() throws Exception {
           return callback.apply(request);
         }
-      });
+      }, millis);
+      timeouts.set(0);
+      return text;
+    } catch (TimeoutException late) {
+      pausedUntil = System.nanoTime() + PAUSE_NANOS;
+      timeouts.incrementAndGet();
+      throw late;
+    }
+  }
+
+  /** Does some work on a thread of ours, for so long at most. */
+  Object within(Callable work, long millis) throws Exception {
+    Future done;
+    try {
+      done = callers.submit(work);
     } catch (RejectedExecutionException full) {
       throw new RejectedExecutionException(CALLERS + " decisions are under way already, the query ran unpruned");
     }
     try {
-      String text = (String) answer.get(Math.max(millis, 1), TimeUnit.MILLISECONDS);
-      timeouts.set(0);
-      return text;
+      return done.get(Math.max(millis, 1), TimeUnit.MILLISECONDS);
     } catch (TimeoutException late) {
-      answer.cancel(true);
-      pausedUntil = System.nanoTime() + PAUSE_NANOS;
-      timeouts.incrementAndGet();
+      done.cancel(true);
       throw late;
     }
   }

@@ -1,19 +1,27 @@
 package secateur;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.UUID;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ExpressionWithRandomSeed;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.Like;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Nondeterministic;
+import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.Rand;
@@ -38,6 +46,7 @@ final class PlanWriter {
   final StringBuilder out = new StringBuilder(1024);
   final List scans = new ArrayList();
   final Zones zones = new Zones();
+  final List nodes = new ArrayList(); // the expressions that can be evaluated on constants, by the number that Python knows them by
   private final boolean late;
   private final QueryState state;
   private final SQLConf conf;
@@ -147,6 +156,12 @@ final class PlanWriter {
     type(e);
     String zone = zones.of(e);
     if (zone != null) Json.field(out.append(','), "z", zone);
+    if (worthEvaluating(e) && Constants.evaluable(e)) {
+      out.append(",\"k\":").append(nodes.size());
+      nodes.add(e);
+      String parameters = Constants.parameters(e);
+      if (!parameters.isEmpty()) Json.field(out.append(','), "p", parameters);
+    }
     if (e instanceof Alias) {
       out.append(",\"i\":").append(((Alias) e).exprId().id()).append(',');
       Json.field(out, "n", ((Alias) e).name());
@@ -154,6 +169,9 @@ final class PlanWriter {
       SortOrder order = (SortOrder) e;
       out.append(",\"o\":[").append(order.direction().sql().equals("DESC") ? 1 : 0);
       out.append(order.nullOrdering().sql().equals("NULLS FIRST") ? ",1]" : ",0]");
+    } else if (e instanceof GetStructField) {
+      out.append(",\"o\":").append(((GetStructField) e).ordinal()).append(',');
+      Json.field(out, "n", ((GetStructField) e).childSchema().fields()[((GetStructField) e).ordinal()].name());
     } else if (e instanceof Like) {
       Json.field(out.append(','), "e", String.valueOf(((Like) e).escapeChar()));
     } else if (e instanceof InSet) {
@@ -180,6 +198,18 @@ final class PlanWriter {
       expression((Expression) children.get(i), subqueries);
     }
     out.append(']');
+  }
+
+  /** Python is good at connectives and at tests of bare columns. */
+  private static boolean worthEvaluating(Expression e) {
+    if (e instanceof And || e instanceof Or || e instanceof Not || e instanceof Alias || e instanceof GetStructField) return false;
+    if (!(e instanceof BinaryComparison || e instanceof IsNull || e instanceof IsNotNull || e instanceof In || e instanceof InSet)) {
+      return true;
+    }
+    for (int i = 0; i < e.children().size(); i++) {
+      if (!(e.children().apply(i) instanceof AttributeReference || e.children().apply(i) instanceof Literal)) return true;
+    }
+    return false;
   }
 
   private static void chain(Expression e, Class kind, List parts) {
@@ -209,10 +239,18 @@ final class PlanWriter {
     Json.field(out.append(','), "time_zone", conf.sessionLocalTimeZone());
     boolean legacy = conf.getConfString("spark.sql.legacy.timeParserPolicy", "CORRECTED").equalsIgnoreCase("LEGACY");
     out.append(",\"legacy_formats\":").append(legacy);
-    out.append("},\"options\":{");
     Map options = new TreeMap(CollectionConverters.asJava(conf.getAllConfs()));
-    boolean first = true;
+    // Spark's settings as a whole: what was evaluated under others counts for nothing.
+    StringBuilder all = new StringBuilder();
     Iterator it = options.entrySet().iterator();
+    while (it.hasNext()) {
+      Map.Entry option = (Map.Entry) it.next();
+      if (!((String) option.getKey()).startsWith(Bridge.PREFIX)) all.append(option).append('\n');
+    }
+    Json.field(out.append(','), "digest", UUID.nameUUIDFromBytes(all.toString().getBytes(StandardCharsets.UTF_8)).toString());
+    out.append("},\"options\":{");
+    boolean first = true;
+    it = options.entrySet().iterator();
     while (it.hasNext()) {
       Map.Entry option = (Map.Entry) it.next();
       if (!((String) option.getKey()).startsWith(Bridge.PREFIX)) continue;
