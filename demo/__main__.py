@@ -1,4 +1,4 @@
-"""Runs the analyst's queries one after the other, without and with secateur, and shows what each one read."""
+"""Runs the analyst's queries on three formats, without and with secateur, and shows what each read, side by side."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from tools import connectors
 
 import secateur
 from demo.lake import write_lake
@@ -49,6 +50,10 @@ QUERIES = (
 )
 
 
+TABLES = ("trails", "tracking_data")
+Views = dict[str, DataFrame]
+
+
 @dataclass(frozen=True)
 class Run:
     """One run of a query."""
@@ -66,50 +71,107 @@ def run(spark: SparkSession, query: str) -> Run:
     return Run(sorted(map(repr, rows)), files_read(frame), time.perf_counter() - start)
 
 
-def main() -> int:
-    """The demo; fails if one answer differs."""
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .appName("secateur-demo")
-        .config("spark.ui.enabled", "false")
+def session(folder: str) -> SparkSession:
+    """A Spark with both connectors, as their documentation says."""
+    builder = SparkSession.builder.master("local[2]").appName("secateur-demo")
+    for key, value in connectors.settings(folder).items():
+        builder = builder.config(key, value)
+    return (
+        builder.config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "2g")
         .config("spark.log.level", "ERROR")
         .getOrCreate()
     )
+
+
+def as_parquet(spark: SparkSession, folder: str) -> Views:
+    """The Parquet files as they were written."""
+    return {table: spark.read.parquet(f"{folder}/{table}") for table in TABLES}
+
+
+def as_delta(spark: SparkSession, folder: str) -> Views:
+    """The same rows as Delta tables, with a similar layout."""
+    for table, frame in laid_out(spark, folder).items():
+        writer = frame.write.format("delta")
+        if "month" in frame.columns:
+            writer = writer.partitionBy("month")
+        writer.save(f"{folder}/delta/{table}")
+    return {table: spark.read.format("delta").load(f"{folder}/delta/{table}") for table in TABLES}
+
+
+def as_iceberg(spark: SparkSession, folder: str) -> Views:
+    """The same rows as Iceberg tables, with a similar layout."""
+    for table, frame in laid_out(spark, folder).items():
+        writer = frame.writeTo(f"ice.demo.{table}").tableProperty("write.distribution-mode", "none")
+        if "month" in frame.columns:
+            writer = writer.partitionedBy(frame["month"])
+        writer.create()
+    return {table: spark.table(f"ice.demo.{table}") for table in TABLES}
+
+
+def laid_out(spark: SparkSession, folder: str) -> Views:
+    """Both tables in as many tasks as they have files, each with a range of the column that they are sorted by."""
+    frames = as_parquet(spark, folder)
+    keys = {"trails": ["name"], "tracking_data": ["month", "species", "seen_at"]}
+    return {
+        table: frame.repartitionByRange(len(frame.inputFiles()), *keys[table]).sortWithinPartitions(*keys[table])
+        for table, frame in frames.items()
+    }
+
+
+FORMATS = {"parquet": as_parquet, "delta": as_delta, "iceberg": as_iceberg}
+
+
+def use(views: Views) -> None:
+    """Makes the queries read these tables."""
+    for table, frame in views.items():
+        frame.createOrReplaceTempView(table)
+
+
+def main() -> int:
+    """The demo; fails if one answer differs."""
     with tempfile.TemporaryDirectory(prefix="secateur-demo-") as folder:
-        lake = Path(folder)
-        print("Writing a lake of trails and tracking data …", flush=True)
-        write_lake(lake)
-        for table in ("trails", "tracking_data"):
-            spark.read.parquet(str(lake / table)).createOrReplaceTempView(table)
+        spark = session(folder)
+        print("Writing a lake of trails and tracking data, in three formats …", flush=True)
+        write_lake(Path(folder))
+        frames = {name: make(spark, folder) for name, make in FORMATS.items()}
         pruner = secateur.attach(spark)
-        for table in ("trails", "tracking_data"):
-            print(secateur.collect(spark, str(lake / table)))
+        for table in TABLES:
+            print(f"{table}: {secateur.collect(spark, frames['parquet'][table])}")
         with pruner.paused():
-            for _, query in QUERIES:  # so that neither side pays for a cold JVM
-                run(spark, query)
+            for views in frames.values():  # so that neither side pays for a cold JVM
+                use(views)
+                for _, query in QUERIES:
+                    run(spark, query)
         different = 0
         for number, (question, query) in enumerate(QUERIES, 1):
-            different += not show(number, question, query, spark, pruner)
-    spark.stop()
+            print(f"\n── {number}. {question}\n\n{query}\n")
+            print("               plain Spark           with secateur")
+            different += sum(not show(name, views, query, spark, pruner) for name, views in frames.items())
+        spark.stop()
     return different
 
 
-def show(number: int, question: str, query: str, spark: SparkSession, pruner: secateur.Pruner) -> bool:
-    """Runs one query both ways, prints what happened, and returns whether the answers are the same."""
+def show(name: str, views: Views, query: str, spark: SparkSession, pruner: secateur.Pruner) -> bool:
+    """Runs one query both ways on one format, prints what happened, and returns whether the answers are the same."""
+    use(views)
     with pruner.paused():
         plain = run(spark, query)
     pruned = run(spark, query)
     same = plain.rows == pruned.rows
-    print(f"\n── {number}. {question}\n\n{query}\n")
-    print(f"   plain Spark   {plain.files:>4} files  {plain.seconds:6.2f} s")
-    print(f"   with secateur {pruned.files:>4} files  {pruned.seconds:6.2f} s")
-    print(f"   {len(pruned.rows)} rows, " + ("the same answer" if same else "A DIFFERENT ANSWER: please report this"))
-    print("\n" + "\n".join("   " + line for line in str(pruner.last).split("\n")), flush=True)
+    answer = f"{len(pruned.rows)} rows, " + ("the same answer" if same else "A DIFFERENT ANSWER: please report this")
+    print(
+        f"   {name:8} {plain.files:>4} files {plain.seconds:6.2f} s"
+        f"   {pruned.files:>4} files {pruned.seconds:6.2f} s   {answer}",
+        flush=True,
+    )
+    if name == "iceberg" or not same:
+        print("\n" + "\n".join("   " + line for line in str(pruner.last).split("\n")) + "\n", flush=True)
     return same
 
 
