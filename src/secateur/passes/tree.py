@@ -51,7 +51,7 @@ log = logging.getLogger("secateur")
 
 PROBES = (4096, 16384)
 """How many entries the samples hold; the second is taken only if the first leaves a slow test in doubt."""
-RUN_SECONDS = 0.004
+RUN_SECONDS = 0.01
 """About how long a run of entries should take: after each the order is looked at again."""
 WORTH_CUTTING = 0.005
 """A test that would cost less than these seconds from here on is not cut off."""
@@ -174,8 +174,8 @@ class PruningTree:
     def entries(self, stats: FileStats, alive: Mask) -> Mask:
         """The entries that are alive and may match."""
         left = int(np.count_nonzero(alive))
-        if left <= 4 * PROBES[0]:
-            return self._run(stats, alive, 0, stats.count) if left else alive
+        if left <= 4 * PROBES[0] or self.root.static_cost * left < RUN_SECONDS:
+            return self._run(stats, alive, 0, stats.count)
         self._prepare(self.root, stats)
         start = perf_counter()
         mask: Mask = alive.copy()
