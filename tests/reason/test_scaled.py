@@ -101,3 +101,22 @@ def test_what_does_not_fit_is_refused(value: int) -> None:
     assert (found is not None) == (abs(value) < 2**63)
     if found is not None:
         assert found.values.tolist() == [1, 0, value]
+
+
+def single(value: int, scale: int = 0) -> scaled.Scaled:
+    found = scaled.of_numbers(np.array([value]), False, scale)
+    assert found is not None
+    return found
+
+
+def test_what_could_overflow_is_refused() -> None:
+    edge = 3_037_000_499  # its square is the last below 2**63
+    assert single(edge).times(single(edge)) is not None
+    assert single(edge + 1).times(single(edge + 1)) is None
+    assert single(2**62).plus(single(2**62 - 1)) is not None
+    assert single(2**62).plus(single(2**62)) is None
+    assert single(1).plus(single(1, 1)) is None
+    assert single(9_223_372_036_854_775_807).to_scale(1) is None
+    assert single(922_337_203_685_477_580).to_scale(1) is not None
+    assert single(2**63 - 3, 2).to_scale(1) is None
+    assert single(1).to_scale(19) is None
