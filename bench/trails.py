@@ -1,4 +1,4 @@
-"""The predicate of a hiking club over the statistics of a million files: conditions, decimals and patterns at once.
+"""Trails in feet and in metres: a predicate with a condition, a product and a pattern, over made-up statistics.
 
     IF(unit = 'feet', altit * 0.3048, altit) > 1500 AND name LIKE 'Marked-%-Ridge'
 
@@ -8,12 +8,14 @@ As Spark's optimizer hands it over: the multiplication is one of doubles or of d
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from secateur.query.expressions import And, Call, Column, Compare, Expression, IsNotNull, Like, Literal, StartsWith
+from secateur.query.expressions import Call, Column, Compare, Expression, IsNotNull, Like, Literal, StartsWith
 from secateur.query.types import BOOLEAN, DataType, parse_type
 from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
 
@@ -26,25 +28,48 @@ ALTIT = {
 COLUMNS = (UNIT, NAME, *ALTIT.values())
 
 
-def trails(count: int) -> FileStats:
-    """Files in no order: a third of them in feet, a third in metres, the rest mixed; half may hold marked trails."""
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What the files hold."""
+
+    kinds: npt.NDArray[np.int64]
+    """0: feet, 1: metres, 2: both."""
+    low: npt.NDArray[np.int64]
+    high: npt.NDArray[np.int64]
+    first: npt.NDArray[np.object_]
+    last: npt.NDArray[np.object_]
+
+
+def _files(count: int) -> Files:
+    """Files in no order: a third of them in feet, a third in metres, the rest mixed; most may hold marked trails."""
     rng = np.random.default_rng(11)
-    kinds = rng.integers(0, 3, count)
-    units = np.array([b"feet", b"metres"], object)
     low = rng.integers(0, 8000, count)
-    high = low + rng.integers(10, 500, count)
     first = rng.choice(np.array([b"Blazed-0001-Gully", b"Marked-0100-Brook"], object), count)
     last = rng.choice(np.array([b"Zigzag-0400-Ridge", b"Little-0777-Creek"], object), count)
     last = np.where(first == b"Marked-0100-Brook", b"Marked-0990-Ridge", last)
+    return Files(rng.integers(0, 3, count), low, low + rng.integers(10, 500, count), first, last)
+
+
+def kept(count: int) -> int:
+    """How many files have to be read: those that may hold a marked trail above 1,500 metres."""
+    files = _files(count)
+    highest = np.where(files.kinds == 0, files.high * 3048, files.high * 10000)
+    return int(np.count_nonzero((highest > 15_000_000) & (files.last >= b"Marked-")))
+
+
+def trails(count: int) -> FileStats:
+    """The statistics of the files."""
+    files = _files(count)
+    units = np.array([b"feet", b"metres"], object)
 
     def bounds(column: ScanColumn) -> tuple[pa.Array, pa.Array]:
         if column.name == "unit":
-            ends = units[np.where(kinds == 1, 1, 0)], units[np.where(kinds == 0, 0, 1)]
+            ends = units[np.where(files.kinds == 1, 1, 0)], units[np.where(files.kinds == 0, 0, 1)]
             return pa.array(ends[0], pa.binary()), pa.array(ends[1], pa.binary())
         if column.name == "name":
-            return pa.array(first, pa.binary()), pa.array(last, pa.binary())
+            return pa.array(files.first, pa.binary()), pa.array(files.last, pa.binary())
         domain = column.type.domain
-        return pa.array(low).cast(domain), pa.array(high).cast(domain)
+        return pa.array(files.low).cast(domain), pa.array(files.high).cast(domain)
 
     def load(column: ScanColumn) -> ColumnStats:
         zeros, ones = pa.array(np.zeros(count, np.int64)), np.ones(count, np.bool_)
@@ -72,7 +97,7 @@ def high_enough(type_: str) -> Expression:
         case _:
             in_metres, otherwise = _times(altit, parse_type("decimal(13,6)"), altit)
     result = in_metres.type
-    limit = Literal(1500.0, DOUBLE) if result == DOUBLE else Literal(Decimal(1500).scaleb(0), result)
+    limit = Literal(1500.0, DOUBLE) if result == DOUBLE else Literal(Decimal(1500), result)
     return Compare(">", Call("If", (feet, in_metres, otherwise), result), limit)
 
 
@@ -93,13 +118,5 @@ def marked() -> tuple[Expression, ...]:
 
 
 def slow_and_useless() -> Expression:
-    """A pattern that has to be put to every name that is the only one of its file, and rules out none."""
+    """Something expensive that rules out no file: a pattern without a beginning on a text that is put together."""
     return Like(Call("Concat", (refer(NAME), refer(UNIT), refer(NAME)), STRING), "%e%-%e%")
-
-
-def every(*parts: Expression) -> Expression:
-    """All of them."""
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = And(whole, part)
-    return whole

@@ -350,3 +350,15 @@ def test_nested_connectives_come_apart() -> None:
 
 def test_no_conjunct_keeps_all(stats: FileStats) -> None:
     assert narrow((), stats, {}, everything(stats)).all()
+
+
+def test_a_child_of_an_or_is_not_cut_whatever_it_cost() -> None:
+    tree = grown(asked("x < 10 OR y < 10"))
+    (either,) = tree.root.children
+    tree.root.entries = 1
+    either.children[0].seconds = either.children[1].seconds = 1e6
+    tree._cut_off(tree.root, 1e6)
+    assert not any(node.cut for node in tree.root.below())
+    either.seconds = 2e6
+    tree._cut_off(tree.root, 1e6)
+    assert [node.kind for node in tree.root.below() if node.cut] == ["or"]

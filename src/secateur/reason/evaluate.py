@@ -123,7 +123,7 @@ def verdict_of(predicate: Expression, scope: Scope) -> Verdict:
         case Compare(op, left, right):
             return _compare_two(op, facts_of(left, scope), facts_of(right, scope), scope.count)
         case In(child, values):
-            return _in(values, facts_of(child, scope), scope.count)
+            return _in(values, facts_of(child, scope), scope)
         case StartsWith(child, prefix):
             return _starts_with(prefix, facts_of(child, scope), scope.count)
         case Like(child, pattern, escape):
@@ -254,23 +254,36 @@ def _compare_nan(op: str, found: Facts, count: int) -> Verdict:
     return Verdict.unknown(count)
 
 
-def _in(values: tuple[Value, ...], found: Facts | None, count: int) -> Verdict:
+def _in(values: tuple[Value, ...], found: Facts | None, scope: Scope) -> Verdict:
+    count = scope.count
     if found is None:
         return Verdict.unknown(count)
-    literals = [literal_of(value, found.type) for value in values if value is not None]
-    if not values or None in literals:
-        # What NULL IN () is depends on a legacy setting of Spark.
+    type_ = found.type
+    key = ("in", id(values), type_)  # the predicate holds the values as long as the memo lives
+    if key not in scope.memo:
+        scope.memo[key] = _listed(values, type_)
+    known = scope.memo[key]
+    if known is None:
         return Verdict.unknown(count)
-    numbers = [value for value in literals if not _is_nan(value)]
-    domain = membership.sorted_values(numbers, found.type)
+    numbers, nan = known
     verdict = _decided(
         found,
         count,
-        lambda: membership.some_within(domain, found.low, found.high),
-        lambda: membership.some_outside(domain, found.low, found.high),
-        nan=len(numbers) < len(literals),
+        lambda: membership.some_within(numbers, found.low, found.high),
+        lambda: membership.some_outside(numbers, found.low, found.high),
+        nan=nan,
     )
-    return verdict if len(literals) == len(values) else verdict.false_as_null()
+    return verdict if None not in values else verdict.false_as_null()
+
+
+def _listed(values: tuple[Value, ...], type_: DataType) -> tuple[membership.Listed, bool] | None:
+    """The values other than NULL and NaN, and whether NaN is among them; None if one is not of the type."""
+    literals = [literal_of(value, type_) for value in values if value is not None]
+    if not values or None in literals:
+        # What NULL IN () is depends on a legacy setting of Spark.
+        return None
+    numbers = [value for value in literals if not _is_nan(value)]
+    return membership.listed(numbers, type_), len(numbers) < len(literals)
 
 
 def _starts_with(prefix: bytes, found: Facts | None, count: int) -> Verdict:

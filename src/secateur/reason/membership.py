@@ -1,12 +1,16 @@
 """IN lists against bounds: is there a listed value within [low, high], is every value there a listed one?
 
 Both are a sorted search per entry, never a loop over entries nor one over listed values, so a list of thousands costs
-little more than a short one. The search runs only for entries that the range of the list leaves open.
+little more than a short one. The search runs only for entries that the range of the list leaves open, and mostly in a
+table: whole numbers and the beginnings of strings have a *key*, an unsigned number that grows with the value, and the
+table says for each run of keys how many listed values come before it. Only where listed values share the run is there
+anything left to search for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,35 +24,87 @@ from secateur.reason.verdict import Flags, both, neither
 from secateur.stats.filestats import Mask
 
 Positions = npt.NDArray[np.int64]
+Keys = npt.NDArray[np.uint64]
 Sorted: TypeAlias = npt.NDArray[Any] | pa.Array
 
+_RUNS = 20
+"""A table has at most two to this power runs of keys."""
 
-def sorted_values(values: Sequence[Any], type_: DataType) -> Sorted:
-    """The distinct values in order: numpy for int64 and float64, else Arrow (as in :class:`Bound`)."""
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The keys of listed values, in order, and how many come before each run of 2**shift keys from the first on."""
+
+    keys: Keys
+    shift: np.uint64
+    before: npt.NDArray[np.int32]
+
+    def search(self, needles: Keys) -> Positions:
+        """For each needle, none outside of the keys, the position of the first key that is not below it."""
+        run = ((needles - self.keys[0]) >> self.shift).astype(np.int64)
+        first: Positions = self.before[run].astype(np.int64)
+        shared = np.flatnonzero(first != self.before[run + 1])
+        first[shared] = np.searchsorted(self.keys, needles[shared], side="left")
+        return first
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Distinct values in order: numpy for int64 and float64, else Arrow (as in :class:`Bound`)."""
+
+    values: Sorted
+    table: Table | None = None
+    prefix: int = 0
+    """How many bytes all strings of the list begin with alike: their keys are the eight that follow."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def listed(values: Sequence[Any], type_: DataType) -> Listed:
+    """A list prepared for searching.
+
+    >>> from secateur.query.types import parse_type
+    >>> listed([5, 3, 5], parse_type("int")).values.tolist()
+    [3, 5]
+    """
     domain = type_.domain
     if domain == pa.int64():
-        return np.unique(np.array(values, dtype=np.int64))
+        numbers = np.unique(np.array(values, dtype=np.int64))
+        return Listed(numbers, _table(_number_keys(numbers)))
     if domain == pa.float64():
-        return np.unique(np.array(values, dtype=np.float64))
-    return pa.array(sorted(set(values)), type=domain)
+        return Listed(np.unique(np.array(values, dtype=np.float64)))
+    ordered = sorted(set(values))
+    array = pa.array(ordered, type=domain)
+    if domain != pa.binary() or len(ordered) < 2:
+        return Listed(array)
+    first, last = ordered[0], ordered[-1]
+    prefix = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    return Listed(array, _table(_string_keys(array, np.arange(len(array)), prefix)), prefix)
 
 
-def some_within(values: Sorted, low: Bound, high: Bound) -> Flags:
+def some_within(listed: Listed, low: Bound, high: Bound) -> Flags:
     """Where one of the values may lie within the bounds."""
+    values = listed.values
     if not len(values):
         return False
     least, greatest = _at(values, 0), _at(values, -1)
     in_range = both(low.can("<=", greatest), high.can(">=", least))
     if len(values) == 1 or in_range is False:
         return in_range
-    where = _indices(in_range, len(low.values))
-    lows, highs = low.known_entries(where, least), high.known_entries(where, greatest)
-    # An entry in range has low <= greatest, so there is a value at the position.
-    return _scatter(where, len(low.values), _at_most(_take(values, _search(values, lows)), highs))
+    # Where low is at most the least value (or unknown), that one is within.
+    holds_least = low.can("<=", least)
+    count = len(low.values)
+    where = _indices(both(in_range, neither(holds_least, False)), count)
+    mask = np.array(np.broadcast_to(both(in_range, holds_least), count))
+    if len(where):
+        mask[where] = _next_within(listed, low, high, where, greatest)
+    return mask
 
 
-def some_outside(values: Sorted, low: Bound, high: Bound) -> Flags:
+def some_outside(listed: Listed, low: Bound, high: Bound) -> Flags:
     """Where the bounds leave room for something that is not one of the values."""
+    values = listed.values
     if not len(values):
         return True
     least, greatest = _at(values, 0), _at(values, -1)
@@ -59,9 +115,74 @@ def some_outside(values: Sorted, low: Bound, high: Bound) -> Flags:
         return True
     where = _indices(in_range, len(low.values))
     lows, highs = low.known_entries(where, least), high.known_entries(where, greatest)
-    first = _search(values, lows)
-    inside = _scatter(where, len(low.values), _covered(values, first, lows, highs))
+    inside = _scatter(where, len(low.values), _covered(values, _search(values, lows), lows, highs))
     return ~inside
+
+
+def _next_within(listed: Listed, low: Bound, high: Bound, where: Positions, greatest: Any) -> Mask:
+    """For some entries, whose low is above the least value and at most the greatest: is the next value at most high?"""
+    values, table = listed.values, listed.table
+    if isinstance(values, np.ndarray):
+        lows = low.known_entries(where, greatest)
+        at = table.search(_number_keys(lows)) if table else np.searchsorted(values, lows, side="left")
+        return _at_most(values[at], high.known_entries(where, greatest))
+    if table is None:
+        lows, highs = low.known_entries(where, greatest), high.known_entries(where, greatest)
+        return _at_most(_take(values, _search(values, lows)), highs)
+    keys = _string_keys(low.values, where, listed.prefix)
+    at = table.search(keys)
+    tied = np.flatnonzero(table.keys[at] == keys)
+    if len(tied):
+        at[tied] = _search(values, low.known_entries(where[tied], greatest))
+    # A high bound above the greatest value, or an unknown one, holds whatever comes next; the others have a key.
+    beyond = high.can(">", greatest)
+    found = np.array(np.broadcast_to(beyond if isinstance(beyond, bool) else beyond[where], len(where)))
+    keys, ours = _string_keys(high.values, where, listed.prefix), table.keys[at]
+    tied = np.flatnonzero(~found & (ours == keys))
+    found |= ours < keys
+    if len(tied):
+        found[tied] = _at_most(_take(values, at[tied]), high.known_entries(where[tied], greatest))
+    return found
+
+
+def _table(keys: Keys) -> Table | None:
+    if not len(keys):
+        return None
+    spread = keys - keys[0]
+    runs = min(_RUNS, len(keys).bit_length() + 4)
+    shift = np.uint64(max(0, int(spread[-1]).bit_length() - runs))
+    counts = np.bincount((spread >> shift).astype(np.int64))
+    return Table(keys, shift, np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+
+
+def _number_keys(numbers: Numbers) -> Keys:
+    """Whole numbers, shifted to where the least of int64 is 0."""
+    keys: Keys = np.ascontiguousarray(numbers).view(np.uint64) ^ np.uint64(2**63)
+    return keys
+
+
+def _string_keys(strings: pa.Array, where: Positions, skip: int) -> Keys:
+    """The eight bytes after the first ``skip`` of some strings, as a number; zeros where a string is shorter."""
+    _, offsets_buffer, data_buffer = strings.buffers()
+    if data_buffer is None or not data_buffer.size:
+        return np.zeros(len(where), np.uint64)
+    offsets = np.frombuffer(offsets_buffer, np.int32, count=len(strings) + 1, offset=4 * strings.offset)
+    data = np.frombuffer(data_buffer, np.uint8)
+    if len(data) < 8:
+        data = np.concatenate([data, np.zeros(8, np.uint8)])
+    windows: npt.NDArray[Any] = np.ndarray((len(data) - 7,), ">u8", data, strides=(1,))
+    start = offsets[where].astype(np.int64) + skip
+    size = np.clip(offsets[where + 1] - start, 0, 8)
+    # The last bytes have no full window of their own.
+    readable = np.minimum(start, len(data) - 8)
+    keys = windows[readable].astype(np.uint64)
+    late = np.flatnonzero(readable < start)
+    keys[late] <<= (8 * np.minimum(start[late] - readable[late], 7)).astype(np.uint64)
+    short = np.flatnonzero(size < 8)
+    # Shifted in two steps, because one of 64 bits is undefined.
+    unused = (8 * (8 - size[short])).astype(np.uint64) >> np.uint64(1)
+    keys[short] = keys[short] >> unused >> unused << unused << unused
+    return keys
 
 
 def _covered(values: Sorted, first: Positions, lows: Numbers | pa.Array, highs: Numbers | pa.Array) -> Mask:
@@ -108,7 +229,9 @@ def _take(values: Sorted, positions: Positions) -> Sorted:
 
 
 def _indices(flags: Flags, count: int) -> Positions:
-    return np.arange(count) if isinstance(flags, bool) else np.flatnonzero(flags)
+    if isinstance(flags, bool):
+        return np.arange(count if flags else 0)
+    return np.flatnonzero(flags)
 
 
 def _scatter(where: Positions, count: int, flags: Mask) -> Mask:
