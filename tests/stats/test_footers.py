@@ -109,7 +109,9 @@ def test_names_of_columns_are_kept_apart(files: Lake) -> None:
     assert row["c:a%2Eb|int64|max"] == 1
     assert row["c:x%7Cy%3Az%20%25%C3%A9|int64|max"] == 2
     assert row["columns"] == '["a.b", "a", "x|y:z %é", "l"]'
-    assert sum(key.endswith("|max") for key in row) == 2
+    assert row["n:a/b|int64|max"] == 7
+    assert sum(key.endswith("|max") for key in row) == 3
+    assert row["fields"] == '[["a.b", null], ["a", [["b", null]]], ["x|y:z %é", null], ["l", null]]'
 
 
 def test_a_name_that_occurs_twice_is_not_believed(files: Lake) -> None:

@@ -37,7 +37,7 @@ def encode_value(value: Value, type_: DataType) -> object:
     """A value in its type's domain as the JVM reads it.
 
     >>> from secateur.query.types import parse_type
-    >>> encode_value(Decimal("1.50"), parse_type("decimal(3,2)")), encode_value(b"\xc3\xa9", parse_type("string"))
+    >>> encode_value(Decimal("1.50"), parse_type("decimal(3,2)")), encode_value("é".encode(), parse_type("string"))
     ('1.50', 'é')
     """
     match value:

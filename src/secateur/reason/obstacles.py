@@ -34,7 +34,7 @@ from secateur.query.expressions import (
     walk,
 )
 from secateur.reason.evaluate import comparable
-from secateur.reason.ranges import Columns
+from secateur.reason.ranges import Columns, column_source
 from secateur.reason.rules import RULES
 from secateur.reason.rules.casts import CASTS
 from secateur.reason.rules.intervals import kind
@@ -100,21 +100,21 @@ def _computed(e: Expression, stats: FileStats, columns: Columns, *, negated: boo
 def _column(
     column: Column, stats: FileStats, columns: Columns, *, counts: bool = False, nan: bool = False
 ) -> Iterator[Reason]:
-    source = columns.get(column.id)
-    if source is None or source.type != column.type:
-        yield Reason("unsupported-expression", f"{column.name} is not a column that is read from the files.")
+    source = column_source(column, columns)
+    if source is None:
+        yield Reason("unsupported-expression", f"{column.full_name} is not a column that is read from the files.")
         return
     if source.kind == "hidden":
         yield Reason(
             "hidden-column",
-            f"{column.name} is made up by Spark while it reads, so no statistics describe it; "
+            f"{column.full_name} is made up by Spark while it reads, so no statistics describe it; "
             "filter on a column of the table as well.",
         )
         return
     if source.type.domain is None:
         yield Reason(
             "unsupported-type",
-            f"{column.name} is of type {column.type}, whose values secateur does not compare; "
+            f"{column.full_name} is of type {column.type}, whose values secateur does not compare; "
             "filter on a number, date, timestamp, boolean or plain string column as well.",
         )
         return
@@ -123,13 +123,13 @@ def _column(
         missing = "NULL count" if counts else "minimum and maximum"
         yield Reason(
             "no-statistics",
-            f"No file has a {missing} of {column.name}; have the table's writer record statistics of this column.",
+            f"No file has a {missing} of {column.full_name}; have the table's writer record statistics of this column.",
         )
     elif nan and source.type.is_float and found.nans.null_count:
         yield Reason(
             "nan-unknown",
-            f"{column.name} may hold NaN, which is above every number, and its NaNs were not counted; "
-            f"add an upper limit, such as {column.name} < 1e300.",
+            f"{column.full_name} may hold NaN, which is above every number, and its NaNs were not counted; "
+            f"add an upper limit, such as {column.full_name} < 1e300.",
         )
 
 

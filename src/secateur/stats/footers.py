@@ -5,7 +5,9 @@ secateur being installed there. Hence also no state at module level and no cache
 
 The result is one wide Arrow table: a row per file (``row_group`` is null), directly followed, for a file with more than
 one row group, by one row per row group. A top-level column that is neither nested nor repeated gives six cells, named
-``c:<name, percent-encoded>|<file type>|<min, max, nulls, nans, minexact or maxexact>``, null = unknown.
+``c:<name, percent-encoded>|<file type>|<min, max, nulls, nans, minexact or maxexact>``, null = unknown. So does a field
+in a struct, also in one within another, as long as nothing on the way is repeated: ``n:<name>/<name>|…``. Its null
+count has the rows in which the struct is NULL, too.
 
 What is believed, and what is not:
 
@@ -44,6 +46,8 @@ import pyarrow.parquet as pq
 
 STATISTICS = ("min", "max", "nulls", "nans", "minexact", "maxexact")
 
+# The name of a column, followed by those of the fields on the way into a struct
+Path = tuple[str, ...]
 # (low, high, nulls, nans, low is exact, high is exact)
 Cell = tuple[Any, Any, "int | None", "int | None", bool, bool]
 UNKNOWN: Cell = (None, None, None, None, False, False)
@@ -64,25 +68,26 @@ _NAN_IS_GREATEST = re.compile(r"parquet-mr version 1\.1[0-7]\.\d+ \(build [0-9a-
 _NUMERIC_BYTES = re.compile(r"parquet-mr version 1\.1\d\.\d|parquet-cpp-arrow version |DuckDB version ")
 
 
-def encode_key(name: str, family: str, statistic: str) -> str:
+def encode_key(path: Path, family: str, statistic: str) -> str:
     """The name of a cell's column in the table.
 
-    >>> encode_key("a.b|c", "int64", "min")
-    'c:a%2Eb%7Cc|int64|min'
+    >>> encode_key(("a.b|c",), "int64", "min"), encode_key(("s", "x/y"), "int64", "max")
+    ('c:a%2Eb%7Cc|int64|min', 'n:s/x%2Fy|int64|max')
     """
-    return f"c:{quote(name, safe='').replace('.', '%2E')}|{family}|{statistic}"
+    names = "/".join(quote(name, safe="").replace(".", "%2E") for name in path)
+    return f"{'c' if len(path) == 1 else 'n'}:{names}|{family}|{statistic}"
 
 
-def decode_key(key: str) -> tuple[str, str, str] | None:
+def decode_key(key: str) -> tuple[Path, str, str] | None:
     """The column, file type and statistic that a key names, None for the table's other columns.
 
-    >>> decode_key("c:a%2Eb%7Cc|int64|min"), decode_key("rows")
-    (('a.b|c', 'int64', 'min'), None)
+    >>> decode_key("c:a%2Eb%7Cc|int64|min"), decode_key("n:s/x%2Fy|int64|max"), decode_key("rows")
+    ((('a.b|c',), 'int64', 'min'), (('s', 'x/y'), 'int64', 'max'), None)
     """
-    if not key.startswith("c:"):
+    if not key.startswith(("c:", "n:")):
         return None
-    name, family, statistic = key[2:].split("|")
-    return unquote(name), family, statistic
+    names, family, statistic = key[2:].split("|")
+    return tuple(unquote(name) for name in names.split("/")), family, statistic
 
 
 def domain(family: str) -> pa.DataType:
@@ -186,22 +191,57 @@ class _Schema:
 
     def __init__(self, schema: pq.ParquetSchema) -> None:
         self.names: str | None = None  # unknown: then no column can be said to be absent
+        self.fields: str | None = None  # the same for fields of structs
+        names: list[str] = []
+        nested: list[Path | None] = []
         try:
-            names = schema.to_arrow_schema().names
+            arrow = schema.to_arrow_schema()
+            names = arrow.names
             self.names = json.dumps(names, ensure_ascii=False)
+            nested = [leaf for field in arrow for leaf in _leaves(field.type, (field.name,))]
+            if len(nested) == len(schema):
+                self.fields = json.dumps([[f.name, _tree(f.type)] for f in arrow], ensure_ascii=False)
+            else:
+                nested = []
         except (pa.ArrowException, NotImplementedError):  # a type that Arrow does not have
-            names = []
-        self.keys: list[tuple[str, str]] = []
+            pass
+        self.keys: list[tuple[Path, str]] = []
         self.columns: list[tuple[int, str, str, int]] = []
         for index in range(len(schema)):
             column = schema.column(index)
+            path: Path | None = (column.name,)
             # A path has more than one part exactly if it is longer than the name of its last part.
-            if column.path != column.name or column.max_repetition_level or names.count(column.name) != 1:
+            if column.path != column.name:
+                path = nested[index] if nested else None
+                if path is None or ".".join(path) != column.path or nested.count(path) != 1:
+                    continue
+            if path is None or column.max_repetition_level or names.count(path[0]) != 1:
                 continue
             family = _family(column)
             if family:
-                self.keys.append((column.name, family))
+                self.keys.append((path, family))
                 self.columns.append((index, family, column.physical_type, column.precision or 0))
+
+
+def _leaves(kind: pa.DataType, path: Path | None) -> Iterator[Path | None]:
+    """The path of each leaf below a type in the order of the file, None for those below something repeated."""
+    if isinstance(kind, pa.BaseExtensionType):
+        yield from _leaves(kind.storage_type, path)
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            yield from _leaves(field.type, path and (*path, field.name))
+    elif pa.types.is_map(kind):
+        yield from _leaves(kind.key_type, None)
+        yield from _leaves(kind.item_type, None)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        yield from _leaves(kind.value_type, None)
+    else:
+        yield path
+
+
+def _tree(kind: pa.DataType) -> list[Any] | None:
+    """The fields of a struct with theirs, None for any other type."""
+    return [[field.name, _tree(field.type)] for field in kind] if pa.types.is_struct(kind) else None
 
 
 def _family(column: pq.ColumnSchema) -> str | None:
@@ -230,7 +270,7 @@ def _family(column: pq.ColumnSchema) -> str | None:
     return None
 
 
-# (row group or None for the file, (rows, bytes, row groups, writer, columns), a cell per kept column)
+# (row group or None for the file, (rows, bytes, row groups, writer, columns, fields), a cell per kept column)
 _Row = tuple["int | None", tuple[Any, ...], list[Cell]]
 
 
@@ -247,12 +287,12 @@ def _file_rows(metadata: pq.FileMetaData, schema: _Schema) -> list[_Row]:
         for group, rows in zip(groups, sizes, strict=True)
     ]
     if count == 1:
-        return [(None, (sizes[0], _bytes(groups[0]), 1, writer, schema.names), cells[0])]
+        return [(None, (sizes[0], _bytes(groups[0]), 1, writer, schema.names, schema.fields), cells[0])]
     merged = [_merge([row[at] for row in cells], sizes) for at in range(len(schema.columns))]
     total = [_bytes(group) for group in groups]
-    whole: _Row = (None, (metadata.num_rows, sum(total), count, writer, schema.names), merged)
+    whole: _Row = (None, (metadata.num_rows, sum(total), count, writer, schema.names, schema.fields), merged)
     parts = zip(range(count), sizes, total, cells, strict=True)
-    return [whole, *((g, (rows, size, 1, writer, schema.names), row) for g, rows, size, row in parts)]
+    return [whole, *((g, (rows, size, 1, writer, schema.names, schema.fields), row) for g, rows, size, row in parts)]
 
 
 def _bytes(group: pq.RowGroupMetaData) -> int:
@@ -355,17 +395,17 @@ class _Rows:
     def __init__(self) -> None:
         self.count = 0
         self.fixed: list[tuple[Any, ...]] = []
-        self.cells: dict[tuple[str, str], list[Cell]] = {}
+        self.cells: dict[tuple[Path, str], list[Cell]] = {}
 
     def add(
         self,
         file: tuple[str, int, int],
         row_group: int | None = None,
-        fixed: tuple[Any, ...] = (None,) * 5,
-        cells: Iterable[tuple[tuple[str, str], Cell]] = (),
+        fixed: tuple[Any, ...] = (None,) * 6,
+        cells: Iterable[tuple[tuple[Path, str], Cell]] = (),
         error: str | None = None,
     ) -> None:
-        self.fixed.append((*file, row_group, *fixed, error))
+        self.fixed.append((*file, row_group, *fixed[:5], error, *fixed[5:]))
         for key, cell in cells:
             column = self.cells.setdefault(key, [])
             column.extend([UNKNOWN] * (self.count - len(column)))
@@ -374,20 +414,21 @@ class _Rows:
 
     def table(self) -> pa.Table:
         arrays: dict[str, pa.Array] = {}
-        columns = zip(*self.fixed, strict=True) if self.fixed else [()] * len(FIXED)
-        for (name, kind), values in zip(FIXED.items(), columns, strict=True):
+        kinds = FIXED | OPTIONAL
+        columns = zip(*self.fixed, strict=True) if self.fixed else [()] * len(kinds)
+        for (name, kind), values in zip(kinds.items(), columns, strict=True):
             text = pa.types.is_dictionary(kind)
             array = pa.array(values, type=kind.value_type if text else kind)
             arrays[name] = array.dictionary_encode() if text else array
-        for (name, family), cells in self.cells.items():
+        for (path, family), cells in self.cells.items():
             cells.extend([UNKNOWN] * (self.count - len(cells)))
             bounds = domain(family)
-            kinds = (bounds, bounds, pa.int64(), pa.int64(), pa.bool_(), pa.bool_())
-            for statistic, kind, column in zip(STATISTICS, kinds, zip(*cells, strict=True), strict=True):
+            types = (bounds, bounds, pa.int64(), pa.int64(), pa.bool_(), pa.bool_())
+            for statistic, kind, column in zip(STATISTICS, types, zip(*cells, strict=True), strict=True):
                 values = column
                 if pa.types.is_decimal(kind):  # from text, which is exact whatever the context's precision
                     values = tuple(None if v is None else Decimal(f"{v}E-{kind.scale}") for v in column)
-                arrays[encode_key(name, family, statistic)] = pa.array(values, type=kind)
+                arrays[encode_key(path, family, statistic)] = pa.array(values, type=kind)
         return pa.table(arrays)
 
 
@@ -403,3 +444,5 @@ FIXED = {
     "columns": pa.dictionary(pa.int32(), pa.string()),
     "error": pa.string(),
 }
+OPTIONAL = {"fields": pa.dictionary(pa.int32(), pa.string())}
+"""What segments of earlier versions do not have: then nothing is known of fields in structs."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from secateur.stats.footers import FIXED, decode_key
+from secateur.stats.footers import FIXED, Path, decode_key
 
 FORMAT = {"secateur.format": "1"}
 
@@ -28,7 +28,7 @@ def encode(table: pa.Table) -> pa.Buffer:
         sink,
         compression="zstd",
         row_group_size=max(1, table.num_rows),
-        use_dictionary=["created_by", "columns"],
+        use_dictionary=["created_by", "columns", "fields"],
         write_statistics=False,
     )
     return sink.getvalue()
@@ -55,7 +55,7 @@ class Segment:
         if missing:
             raise ValueError(f"{name} has no columns {sorted(missing)}")
         # (column, file type) of every column with statistics
-        self.families: frozenset[tuple[str, str]] = frozenset(
+        self.families: frozenset[tuple[Path, str]] = frozenset(
             key[:2] for key in map(decode_key, self.columns) if key is not None
         )
         self.file_rows = self._layout()

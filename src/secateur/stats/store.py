@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from secateur.stats.footers import FIXED, STATISTICS, FileSystems, encode_key, split_path
+from secateur.stats.footers import FIXED, OPTIONAL, STATISTICS, FileSystems, encode_key, split_path
 from secateur.stats.listing import Listing
 from secateur.stats.segment import Segment, digest, encode
 
@@ -231,8 +231,8 @@ def _spellings(path: str) -> tuple[str, ...]:
 
 
 def _names(segment: Segment) -> list[str]:
-    cells = (encode_key(name, family, s) for name, family in sorted(segment.families) for s in STATISTICS)
-    return [*FIXED, *cells]
+    cells = (encode_key(path, family, s) for path, family in sorted(segment.families) for s in STATISTICS)
+    return [*FIXED, *(name for name in OPTIONAL if name in segment.columns), *cells]
 
 
 def _publish(system: pafs.FileSystem, temporary: str, final: str, content: pa.Buffer) -> None:

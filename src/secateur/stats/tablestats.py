@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from secateur.query.types import DataType
 from secateur.stats.filestats import ColumnStats, FileStats, Mask, ScanColumn
-from secateur.stats.footers import FIXED, STATISTICS, decode_key, domain, encode_key
+from secateur.stats.footers import FIXED, OPTIONAL, STATISTICS, Path, decode_key, domain, encode_key
 from secateur.stats.listing import Listing
 from secateur.stats.segment import Segment
 from secateur.stats.store import Store
@@ -60,7 +61,9 @@ class TableStats:
             self._align(store)
         self._row_groups = self._at("row_groups", self._row)
         rows = self._at("rows", self._row)
-        self.files = FileStats(rows, pa.array(listing.lengths), lambda c: self._load(c, self._row, None, rows))
+        self.files = FileStats(
+            rows, pa.array(listing.lengths), lambda c: self._load(c, self._row, None, rows), nested=True
+        )
 
     @classmethod
     def load(cls, listing: Listing, stores: Iterable[Store]) -> TableStats:
@@ -89,7 +92,7 @@ class TableStats:
         several = np.repeat(counts > 1, counts)
         row = self._row[owner] + np.where(several, ordinal + 1, 0)  # a file's row groups follow its own row
         rows = self._at("rows", row)
-        return FileStats(rows, self._at("bytes", row), lambda c: self._load(c, row, owner, rows)), owner
+        return FileStats(rows, self._at("bytes", row), lambda c: self._load(c, row, owner, rows), nested=True), owner
 
     def _align(self, store: Store) -> None:
         """Finds a store's files in the listing: the same path, length and modification time (rule S8)."""
@@ -154,18 +157,18 @@ class TableStats:
         return ColumnStats(values, values, nulls, nans, exact, exact)
 
     def _data(self, column: ScanColumn, row: Ints, rows: pa.Array) -> ColumnStats | None:
-        names, match = self._matches(column, row)
+        paths, match = self._matches(column, row)
         absent = pa.array((match == _ABSENT) & (not column.has_default))
-        stored = frozenset[tuple[str, str]]().union(*(s.families for s in self._segments))
-        found = [(name, family) for name in names for family in _families(column.type) if (name, family) in stored]
+        stored = frozenset[tuple[Path, str]]().union(*(s.families for s in self._segments))
+        found = [(path, family) for path in paths for family in _families(column.type) if (path, family) in stored]
         if not found and not pc.any(absent).as_py():
             return None
         self._fetch([encode_key(*key, statistic) for key in found for statistic in STATISTICS])
         low, high, nulls, nans, low_exact, high_exact = (pa.nulls(len(row), t) for t in _cell_types(column.type))
-        for name, family in found:
+        for path, family in found:
             # A file has one type for one name, so of all families at most one has a value.
-            here = np.where(match == names.index(name), row, -1)
-            cells = [self._at(encode_key(name, family, statistic), here) for statistic in STATISTICS]
+            here = np.where(match == paths.index(path), row, -1)
+            cells = [self._at(encode_key(path, family, statistic), here) for statistic in STATISTICS]
             low, high, nulls, nans, low_exact, high_exact = (
                 pc.coalesce(old, new)
                 for old, new in zip((low, high, nulls, nans, low_exact, high_exact), cells, strict=True)
@@ -180,18 +183,50 @@ class TableStats:
             pc.fill_null(high_exact, False).to_numpy(zero_copy_only=False),
         )
 
-    def _matches(self, column: ScanColumn, row: Ints) -> tuple[list[str], Ints]:
-        """The names under which files have a column, and for each entry which of them, or why none."""
+    def _matches(self, column: ScanColumn, row: Ints) -> tuple[list[Path], Ints]:
+        """The paths under which files have a column, and for each entry which of them, or why none."""
         lists = self._at("columns", row)
-        names: list[str] = []
-        codes = [_UNCLEAR]  # for entries without statistics
-        for text in lists.dictionary.to_pylist():
-            name = _match(column, json.loads(text))
-            if isinstance(name, str) and name not in names:
-                names.append(name)
-            codes.append(names.index(name) if isinstance(name, str) else name)
-        at = pc.fill_null(lists.indices, -1).to_numpy(zero_copy_only=False) + 1
-        return names, np.array(codes, dtype=np.int64)[at]
+        fields = self._at("fields", row) if column.path else pa.nulls(len(row), OPTIONAL["fields"])
+        schemas, trees = lists.dictionary.to_pylist(), fields.dictionary.to_pylist()
+        paths: list[Path] = []
+        # A table has few schemas, so there are few pairs of both lists.
+        either = (pc.fill_null(part.indices, -1).to_numpy(zero_copy_only=False) + 1 for part in (lists, fields))
+        columns, tree = (part.astype(np.int64) for part in either)
+        pairs, at = np.unique(columns * (len(trees) + 1) + tree, return_inverse=True)
+        codes = []
+        for names, nested in zip(*np.divmod(pairs, len(trees) + 1), strict=True):
+            known = json.loads(schemas[names - 1]) if names else None
+            path = _UNCLEAR if known is None else _find(column, known, trees[nested - 1] if nested else None)
+            if isinstance(path, tuple) and path not in paths:
+                paths.append(path)
+            codes.append(paths.index(path) if isinstance(path, tuple) else path)
+        return paths, np.array(codes, dtype=np.int64)[at]
+
+
+def _find(column: ScanColumn, names: Sequence[str], fields: str | None) -> Path | int:
+    """The path among a file's columns that Spark reads as this column or as this field of it.
+
+    >>> from secateur.query.types import parse_type
+    >>> a = ScanColumn(1, "s", parse_type("int"), path=("a",))
+    >>> fields = '[["S", [["A", null], ["b", null]]], ["t", null]]'
+    >>> _find(a, ["S", "t"], fields), _find(a, ["t"], fields) == _ABSENT, _find(a, ["S"], None) == _UNCLEAR
+    (('S', 'A'), True, True)
+    """
+    found = _match(column, names)
+    if isinstance(found, int) or not column.path:
+        return (found,) if isinstance(found, str) else found
+    path, tree = [found], json.loads(fields) if fields else []
+    for name in column.path:
+        below = [members for field, members in tree if field == path[-1]]
+        if len(below) != 1 or below[0] is None:  # what Spark reads as a struct is none here
+            return _UNCLEAR
+        tree = below[0]
+        found = _match(replace(column, name=name), [field for field, _ in tree])
+        if isinstance(found, int):
+            return found
+        path.append(found)
+    is_leaf = [members for field, members in tree if field == path[-1]] == [None]
+    return tuple(path) if is_leaf else _UNCLEAR
 
 
 def _match(column: ScanColumn, names: Sequence[str]) -> str | int:
@@ -233,6 +268,6 @@ def _cell_types(kind: DataType) -> tuple[pa.DataType, ...]:
 def _arrow_type(name: str) -> pa.DataType:
     key = decode_key(name)
     if key is None:
-        return FIXED[name]
+        return (FIXED | OPTIONAL)[name]
     bounds = domain(key[1])
     return dict(zip(STATISTICS, (bounds, bounds, pa.int64(), pa.int64(), pa.bool_(), pa.bool_()), strict=True))[key[2]]
