@@ -1,4 +1,4 @@
-"""What complex conditions imply of single columns, as tables: condition, what is known of the files, outcome."""
+"""What complex conditions imply of single columns: the condition, what is known of the files, the outcome."""
 
 from __future__ import annotations
 
