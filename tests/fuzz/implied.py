@@ -8,6 +8,7 @@ the same rows with the implied predicate handed to Parquet as without?
 
 from __future__ import annotations
 
+import logging
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -154,6 +155,7 @@ def main() -> None:
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "OFF")
     spark = builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
+    logging.getLogger("SQLQueryContextLogger").disabled = True
     pruner = secateur.attach(spark, {"stats.auto": False})
     total, rounds, wrong = Tally(), 0, 0
     with tempfile.TemporaryDirectory() as folder:

@@ -108,7 +108,8 @@ class Axis:
 
     def _finite(self, number: int) -> float:
         value = float(_floats(np.array([number]), self.type)[0])
-        return min(max(value, -1.7e308), 1.7e308)
+        most = float(np.finfo(_BITS[self.type.name][0]).max) / 2
+        return min(max(value, -most), most)
 
     def unit(self, step: int) -> int:
         """A step of at least this size to values at which something is likely to change."""
