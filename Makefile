@@ -31,6 +31,7 @@ fuzz: java $(READY)
 	$(BIN)/python -m tests.fuzz.numbers --count $(COUNT) --seed $(SEED)
 	$(BIN)/python -m tests.fuzz.test_times $(COUNT) $(SEED)
 	$(BIN)/python -m tests.fuzz.test_strings $(COUNT) $(SEED)
+	$(BIN)/python -m tests.fuzz.implied $(COUNT) $(SEED)
 
 bench: java $(READY)
 	$(BIN)/python -m bench
