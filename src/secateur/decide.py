@@ -10,6 +10,7 @@ import json
 import logging
 import time
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,14 @@ from secateur.errors import OptionError, WireError
 from secateur.options import Options, parse_option, parse_options
 from secateur.passes import Decision, run_passes
 from secateur.passes.contract import Limits
+from secateur.passes.manifests import open_groups
+from secateur.passes.predicates import scan_predicate
 from secateur.query.plan import Query, Scan
 from secateur.report.conditions import in_words
 from secateur.report.history import Draft, History
 from secateur.report.summary import ScanSummary
 from secateur.stats.filestats import Mask
-from secateur.stats.readers import Table, decode_source
+from secateur.stats.readers import PartialTable, Table, decode_source
 from secateur.stats.registry import Registry
 
 log = logging.getLogger("secateur")
@@ -66,7 +69,12 @@ class Decider:
         if need:
             return {"need": sorted(need)}
         self._history.limit = options.history
+        for part in request.get("parts", ()):
+            self._registry.extend(part, options)
         tables = {s.id: self._registry.table(s.listing, options) for s in open_scans}
+        parts = wanted_parts(query, [(s, tables[s.id]) for s in open_scans], options)
+        if parts:
+            return {"need": parts}
         limits = Limits(options.filter_budget_ms / 1000, options.filter_file_ms / 1000)
         files = {id_: t.files for id_, t in tables.items()}
         decision = run_passes(query, files, enabled=options.passes, limits=limits)
@@ -84,6 +92,8 @@ class Decider:
         reasons = decision.reasons.get(scan.id, ())
         if (waiting := self._registry.waiting(scan.listing, scan.table, options)) is not None:
             reasons = (waiting, *(r for r in reasons if r.code != "no-statistics"))
+        if not kept.all():  # an earlier pass narrowed it
+            reasons = tuple(r for r in reasons if r.code != "not-selective")
         groups_total, groups_kept = row_group_counts(query, scan, table, kept)
         return ScanSummary(
             scan.table,
@@ -92,7 +102,7 @@ class Decider:
             int(np.count_nonzero(kept)),
             scan.bytes,
             _sum_of(table.files.sizes, kept),
-            _sum_of(table.files.rows, None),
+            total_rows(table),
             _sum_of(table.files.rows, kept),
             groups_total,
             groups_kept,
@@ -100,6 +110,25 @@ class Decider:
             reasons,
             tuple(in_words(each.predicate) for each in decision.implied.get(scan.id, ())),
         )
+
+
+def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Options) -> list[dict[str, Any]]:
+    """What the JVM has to send of tables that are loaded in parts, one request a table."""
+    opened: dict[str, Mask] = {}
+    filtered: dict[str, bool] = {}
+    known: dict[str, PartialTable] = {}
+    for scan, table in scans:
+        groups = table.files.groups
+        if groups is None or not isinstance(table, PartialTable):
+            continue
+        mask = np.ones(groups.stats.count, np.bool_)
+        if "manifests" in options.passes:
+            mask = open_groups(query, scan, groups)
+        known[scan.listing] = table
+        opened[scan.listing] = opened.get(scan.listing, np.zeros_like(mask)) | mask
+        filtered[scan.listing] = filtered.get(scan.listing, False) or bool(scan_predicate(query, scan))
+    wanted = (table.wanted(opened[fp], filtered=filtered[fp]) for fp, table in known.items())
+    return [part for part in wanted if part is not None]
 
 
 def row_group_counts(query: Query, scan: Scan, table: Table, kept: Mask) -> tuple[int | None, int | None]:
@@ -114,6 +143,13 @@ def row_group_counts(query: Query, scan: Scan, table: Table, kept: Mask) -> tupl
         return total, kept_count
     groups, _ = table.row_groups(np.flatnonzero(kept))
     return total, int(np.count_nonzero(filter_entries(query, scan, groups)))
+
+
+def total_rows(table: Table) -> int | None:
+    """The rows of all files, by what is known of groups of them where not every file was looked at."""
+    groups = table.files.groups
+    whole = None if groups is None else _sum_of(groups.stats.rows, None)
+    return _sum_of(table.files.rows, None) if whole is None else whole
 
 
 def refusal(key: str, value: str) -> str | None:

@@ -1,10 +1,8 @@
 package secateur;
 
 import java.util.Arrays;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeoutException;
@@ -14,6 +12,8 @@ import org.apache.spark.sql.internal.SQLConf;
 final class Call {
   final QueryState state;
   final long id;
+  private static final int ROUNDS = 3; // a file set, parts of it, and its parts again if they were forgotten meanwhile
+
   private final Bridge bridge;
   private final SQLConf conf;
   private final boolean late;
@@ -45,19 +45,37 @@ final class Call {
     head.append(",\"plan\":").append(writer.out).append(",\"zones\":");
     writer.zones.write(head);
     Map answer = ask(head + "}");
-    List need = (List) answer.get("need");
-    if (need == null || need.isEmpty()) return answer;
-    Set wanted = new HashSet(need);
-    head.append(",\"listings\":[");
-    boolean first = true;
+    for (int round = 0; round < ROUNDS; round++) {
+      List need = (List) answer.get("need");
+      if (need == null || need.isEmpty()) return answer;
+      answer = ask(head + needed(need) + "}");
+    }
+    throw new IllegalStateException("Python asks for more and more statistics");
+  }
+
+  /** What Python asked for: whole file sets by their fingerprint, parts of one by a map that has its fingerprint. */
+  private String needed(List need) throws Exception {
+    long before = System.nanoTime();
+    StringBuilder whole = new StringBuilder(",\"listings\":[");
+    StringBuilder parts = new StringBuilder("],\"parts\":[");
+    for (int i = 0; i < need.size(); i++) {
+      Map part = need.get(i) instanceof Map ? (Map) need.get(i) : null;
+      FileSet files = files((String) (part == null ? need.get(i) : part.get("fp")));
+      StringBuilder out = part == null ? whole : parts;
+      if (out.charAt(out.length() - 1) != '[') out.append(',');
+      if (part == null) files.write(out);
+      else files.write(out, part);
+    }
+    deadline += System.nanoTime() - before; // reading the table's metadata is work that its connector would have done
+    return whole.append(parts).append(']').toString();
+  }
+
+  private FileSet files(String fingerprint) {
     for (int i = 0; i < scans.size(); i++) {
       FileSet files = ((Scan) scans.get(i)).files;
-      if (files == null || !wanted.remove(files.fingerprint)) continue;
-      if (!first) head.append(',');
-      first = false;
-      files.write(head);
+      if (files != null && files.fingerprint.equals(fingerprint)) return files;
     }
-    return ask(head.append("]}").toString());
+    throw new IllegalStateException("Python asks for " + fingerprint + ", which is not in the plan");
   }
 
   private Map ask(String request) throws Exception {
