@@ -16,17 +16,18 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from secateur.bridge.wire import decode_query, encode_edit
+from secateur.bridge.wire import decode_query, encode_edit, encode_mask
 from secateur.errors import OptionError, WireError
 from secateur.options import Options, parse_option, parse_options
 from secateur.passes import Decision, run_passes
 from secateur.passes.contract import Limits
 from secateur.passes.manifests import open_groups
 from secateur.passes.predicates import scan_predicate
-from secateur.query.plan import Query, Scan
+from secateur.query.plan import Query, Scan, Settings
 from secateur.report.conditions import in_words
 from secateur.report.history import Draft, History
 from secateur.report.summary import ScanSummary
+from secateur.runtime import files_to_skip
 from secateur.stats.filestats import Mask
 from secateur.stats.readers import PartialTable, Table, decode_source
 from secateur.stats.registry import Registry
@@ -48,6 +49,8 @@ class Decider:
             request = json.loads(text)
             if request["op"] == "set":
                 return json.dumps({"refused": refusal(request["key"], request["value"])})
+            if request["op"] == "files":
+                return json.dumps(self._files(request))
             return json.dumps(self._decide(request, start))
         except OptionError as problem:
             return _failed("bad-option", f"{problem}. The query ran unpruned")
@@ -86,6 +89,15 @@ class Decider:
         scans = {s.id: self._summary(query, s, tables[s.id], decision, options) for s in open_scans}
         self._history.note(request["call"], Draft(scans, time.perf_counter_ns() - start))
         return {"edits": edits}
+
+    def _files(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The files of a scan that hold none of the values that became known at run time."""
+        table = self._registry.known(request["fp"])
+        if table is None:
+            return {}
+        conf = request["conf"]
+        settings = Settings(conf["time_zone"], conf["ansi"], conf["case_sensitive"])
+        return {"fp": request["fp"], "skip": encode_mask(files_to_skip(table.files, request["lists"], settings))}
 
     def _summary(self, query: Query, scan: Scan, table: Table, decision: Decision, options: Options) -> ScanSummary:
         kept = decision.kept[scan.id]

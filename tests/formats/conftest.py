@@ -38,11 +38,10 @@ def local(location: str) -> Path:
 
 
 @dataclass
-class Ice:
-    """Iceberg tables in the catalog ``ice``."""
+class IceTables:
+    """Makes Iceberg tables in the catalog ``ice``."""
 
     spark: SparkSession
-    pruner: secateur.Pruner
 
     def sql(self, text: str) -> DataFrame:
         return self.spark.sql(text)
@@ -69,6 +68,13 @@ class Ice:
         rows = self.sql(f"SELECT DISTINCT file_path FROM {name}.all_data_files").collect()
         return [local(row[0]) for row in rows]
 
+
+@dataclass
+class Ice(IceTables):
+    """The same with secateur attached."""
+
+    pruner: secateur.Pruner
+
     def same(self, query: str | Callable[[], DataFrame], *names: str) -> Compared:
         """Runs a query without and with secateur, with the skipped files of these tables moved away, and compares."""
 
@@ -90,6 +96,12 @@ class Ice:
         assert summary is not None
         assert not summary.reasons, summary.reasons
         return Compared(rows, files, plain_files, summary)
+
+
+@pytest.fixture(scope="session")
+def ice_tables(spark: SparkSession) -> IceTables:
+    """For tables that several tests read."""
+    return IceTables(spark)
 
 
 @pytest.fixture

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.formats.conftest import Ice
+from tests.formats.conftest import Ice, IceTables
 
-FIVE = [f"SELECT id, concat('n', id) AS name, date_add(DATE'2024-01-01', cast(id / 10 AS int)) AS day FROM range({i * 10}, {i * 10 + 10})" for i in range(5)]  # fmt: skip
+FIVE = [
+    f"SELECT id, concat('n', id) AS name, date_add(DATE'2024-01-01', cast(id / 10 AS int)) AS day "
+    f"FROM range({i * 10}, {i * 10 + 10})"
+    for i in range(5)
+]
 
 
-@pytest.fixture
-def plain(ice: Ice) -> str:
-    name = ice.table("id bigint, name string, day date")
-    ice.insert(name, *FIVE)
+@pytest.fixture(scope="module")
+def plain(ice_tables: IceTables) -> str:
+    name = ice_tables.table("id bigint, name string, day date")
+    ice_tables.insert(name, *FIVE)
     return name
 
 
@@ -44,8 +48,7 @@ def test_a_plain_table(ice: Ice, plain: str, condition: str, files: int) -> None
 def test_the_summary_counts_rows_bytes_and_row_groups(ice: Ice, plain: str) -> None:
     (scan,) = ice.same(f"SELECT id FROM {plain} WHERE id = 25", plain).summary.scans
     assert (scan.rows_kept, scan.row_groups_total, scan.row_groups_kept) == (10, 5, 1)
-    assert scan.bytes_total is not None and scan.bytes_kept is not None
-    assert 0 < scan.bytes_kept * 4 < scan.bytes_total
+    assert 0 < (scan.bytes_kept or 0) * 4 < (scan.bytes_total or 0)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -56,44 +59,42 @@ def test_format_versions(ice: Ice, version: int) -> None:
     assert ice.same(f"SELECT * FROM {name} WHERE day = DATE'2024-01-02'", name).files == 1
 
 
-@pytest.mark.parametrize(
-    ("partitioned", "condition", "files", "manifests"),
-    [
-        ("days(ts)", "ts >= TIMESTAMP'2024-02-03 00:00:00' AND ts < TIMESTAMP'2024-02-04 00:00:00'", 1, 1),
-        ("days(ts)", "to_date(ts) = DATE'2024-02-03'", 1, 1),
-        ("months(ts)", "ts > TIMESTAMP'2024-05-01 00:00:00'", 1, 1),
-        ("years(ts)", "ts < TIMESTAMP'2024-01-01 00:00:00'", 0, 0),
-        ("hours(ts)", "ts = TIMESTAMP'2024-02-03 10:30:00'", 1, 1),
-        ("bucket(4, id)", "id = 3", 1, None),
-        ("truncate(10, id)", "id BETWEEN 22 AND 24", 1, 1),
-        ("truncate(10, id)", "id + 1 > 44", 1, 1),
-        ("truncate(1, name)", "name = 'c3'", 1, 1),
-        ("truncate(1, name)", "name LIKE 'd%'", 1, 1),
-        ("name", "name IN ('a1', 'e5')", 2, 2),
-        ("name", "upper(name) = 'B2'", 1, 1),
-        ("price", "price = 2.50", 1, 1),
-        ("truncate(100, price)", "price > 4.5", 1, 1),
-        ("flag", "NOT flag", 3, 3),
+LETTERS = [
+    f"SELECT {i * 10 + 3}L AS id, '{letter}{i + 1}' AS name, TIMESTAMP'2024-0{i + 1}-03 10:30:00' AS ts, "
+    f"cast({i + 0.5} AS decimal(9,2)) AS price, {i % 2 == 1} AS flag"
+    for i, letter in enumerate("abcde")
+]
+TRANSFORMS = {
+    "days(ts)": [
+        ("ts >= TIMESTAMP'2024-02-03 00:00:00' AND ts < TIMESTAMP'2024-02-04 00:00:00'", 1),
+        ("to_date(ts) = DATE'2024-02-03'", 1),
     ],
-)  # fmt: skip
-def test_transforms(ice: Ice, partitioned: str, condition: str, files: int, manifests: int | None) -> None:
-    """Statistics are off, so that only partitions can tell files apart."""
-    name = ice.table(
-        "id bigint, name string, ts timestamp, price decimal(9,2), flag boolean",
-        partitioned,
-        write__metadata__metrics__default="none",
-    )
-    for i, letter in enumerate("abcde"):
-        ice.insert(
-            name,
-            f"SELECT cast({i * 10 + 3} AS bigint) AS id, '{letter}{i + 1}' AS name, "
-            f"TIMESTAMP'2024-0{i + 1}-03 10:30:00' AS ts, cast({i + 0.5} AS decimal(9,2)) AS price, {i % 2 == 1} AS flag",
-        )
-    compared = ice.same(f"SELECT * FROM {name} WHERE {condition}", name)
-    assert compared.files == files
-    if manifests is not None:
-        passes = {done.name: done for done in compared.summary.scans[0].passes}
-        assert passes["manifests"].files_after == manifests
+    "months(ts)": [("ts > TIMESTAMP'2024-05-01 00:00:00'", 1), ("month(ts) = 2", 1)],
+    "years(ts)": [("ts < TIMESTAMP'2024-01-01 00:00:00'", 0), ("year(ts) = 2024", 5)],
+    "hours(ts)": [("ts = TIMESTAMP'2024-02-03 10:30:00'", 1)],
+    "bucket(4, id)": [("id = 3", None)],
+    "truncate(10, id)": [("id BETWEEN 22 AND 24", 1), ("id + 1 > 44", 1)],
+    "truncate(1, name)": [("name = 'c3'", 1), ("name LIKE 'd%'", 1)],
+    "name": [("name IN ('a1', 'e5')", 2), ("upper(name) = 'B2'", 1), ("name > 'c'", 3)],
+    "truncate(100, price)": [("price > 4.5", 1), ("price = 2.50", 1)],
+    "flag": [("NOT flag", 3)],
+}
+
+
+@pytest.mark.parametrize("partitioned", TRANSFORMS)
+def test_transforms(ice: Ice, partitioned: str) -> None:
+    """Statistics are off, so that only partitions can tell files apart; each manifest has one file."""
+    columns = "id bigint, name string, ts timestamp, price decimal(9,2), flag boolean"
+    name = ice.table(columns, partitioned, write__metadata__metrics__default="none")
+    ice.insert(name, *LETTERS)
+    for condition, files in TRANSFORMS[partitioned]:
+        compared = ice.same(f"SELECT * FROM {name} WHERE {condition}", name)
+        if files is None:  # the hash of a bucket gives no bounds: Iceberg's own test of partitions is applied
+            assert compared.files == compared.plain_files < 5
+            continue
+        assert compared.files == files, condition
+        done = {record.name: record for record in compared.summary.scans[0].passes}
+        assert done["manifests"].files_after == files, condition
 
 
 def test_null_partitions(ice: Ice) -> None:
@@ -113,7 +114,12 @@ def test_partition_evolution(ice: Ice) -> None:
     ice.sql(f"ALTER TABLE {name} DROP PARTITION FIELD bucket(2, name)")
     ice.insert(name, *FIVE[3:])
     total = len(ice.files(name))
-    for condition, most in (("day = DATE'2024-01-02'", 1), ("id = 44", 1), ("id >= 15", total - 1), ("id < 5 OR id = 45", 2)):
+    for condition, most in (
+        ("day = DATE'2024-01-02'", 1),
+        ("id = 44", 1),
+        ("id >= 15", total - 1),
+        ("id < 5 OR id = 45", 2),
+    ):
         compared = ice.same(f"SELECT * FROM {name} WHERE {condition}", name)
         assert 0 < compared.files <= most
 

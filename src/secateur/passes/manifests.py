@@ -21,7 +21,7 @@ from secateur.stats.filestats import Groups, Mask
 
 
 def keep_manifests(known: Known) -> Outcome:
-    """Keep of every scan the files of the groups that may hold a row which all Filters right above the scan let through."""
+    """Keep of every scan the files of the groups that may hold a row which all Filters right above it let through."""
     kept: dict[int, Mask] = {}
     for scan in {scan.id: scan for scan in known.query.scans()}.values():
         stats = known.stats.get(scan.id)

@@ -4,9 +4,10 @@ The JVM sends the list of manifests first. Whether a manifest's files can matter
 the statistics of those that are left are asked for, once: a manifest never changes, so the next snapshot shares them.
 
 What the statistics can be trusted with: bounds hold for every value that is neither NULL nor NaN, but those of strings
-are cut short; a column without statistics may lack them for many reasons (it is younger than the file and has a default,
-there are more than 100 columns, the table keeps none), so it is unknown, never NULL (rule S1). Deletes leave bounds as
-they were: they stay true, exact no more, and counts are known only where a deletion vector counts its rows (rule S4).
+are cut short; a column without statistics may lack them for many reasons (it is younger than the file and has a
+default, there are more than 100 columns, the table keeps none), so it is unknown, never NULL (rule S1). Deletes leave
+bounds as they were: they stay true, exact no more, and counts are known only where a deletion vector counts its rows
+(rule S4).
 """
 
 from __future__ import annotations
@@ -220,13 +221,13 @@ class IcebergTable:
             return None
         return known[0], column.type.domain
 
-    def _partitions(self, source: int) -> Iterator[tuple[str, PartitionField, Mask]]:
-        """The partition fields made from a column, each with the manifests that have it."""
+    def _partitions(self, source: int) -> Iterator[tuple[str, str, pa.DataType, Mask]]:
+        """The partition fields made from a column: name, transform, domain, and the manifests that have it."""
         spec = self._snapshot.manifests["spec"].to_numpy()
         for id_, fields in self._snapshot.specs.items():
             for position, field in enumerate(fields):
                 if field.source == source and field.type is not None and field.type.domain is not None:
-                    yield f"{id_}.{position}", field, spec == id_
+                    yield f"{id_}.{position}", field.transform, field.type.domain, spec == id_
 
     def _load_files(self, column: ScanColumn) -> ColumnStats | None:
         found = self._field(column)
@@ -244,10 +245,9 @@ class IcebergTable:
             exact &= whole
         low_exact, high_exact = exact, exact
         opened = np.array([chunk is not None for chunk in self._chunks], np.bool_)
-        for name, field, mine in self._partitions(id_):
-            assert field.type is not None and field.type.domain is not None
-            values = self._concat(f"part.{name}", field.type.domain)
-            lifted = lift(field.transform, values, values, column.type)
+        for name, transform, values_type, mine in self._partitions(id_):
+            values = self._concat(f"part.{name}", values_type)
+            lifted = lift(transform, values, values, column.type)
             if lifted is None:
                 continue
             there = np.repeat(mine & opened, self._counts)
@@ -274,8 +274,8 @@ class IcebergTable:
         low, high = pa.nulls(count, domain), pa.nulls(count, domain)
         nulls, nans = pa.nulls(count, pa.int64()), pa.nulls(count, pa.int64())
         inexact, some = np.zeros(count, np.bool_), False
-        for name, field, mine in self._partitions(id_):
-            lifted = lift(field.transform, summaries[f"low.{name}"], summaries[f"high.{name}"], column.type)
+        for name, transform, _, mine in self._partitions(id_):
+            lifted = lift(transform, summaries[f"low.{name}"], summaries[f"high.{name}"], column.type)
             if lifted is None:
                 continue
             some = True
@@ -283,7 +283,7 @@ class IcebergTable:
             bounded = summaries[f"low.{name}"].is_valid().to_numpy(zero_copy_only=False)
             nulls = pc.if_else(pa.array(mine & ~null), pa.scalar(0, pa.int64()), nulls)
             nulls = pc.if_else(pa.array(mine & null & ~nan & ~bounded), rows, nulls)
-            if field.transform == "identity":
+            if transform == "identity":
                 nans = pc.if_else(pa.array(mine & ~nan), pa.scalar(0, pa.int64()), nans)
             low, _ = _narrower(low, inexact, lifted.low, False, pc.greater)
             high, _ = _narrower(high, inexact, lifted.high, False, pc.less)

@@ -71,6 +71,12 @@ class Registry:
             self._start(entry, options)
         return table
 
+    def known(self, fingerprint: str) -> Table | None:
+        """The statistics of a source, if they are loaded."""
+        with self._lock:
+            entry = self._entries.get(fingerprint)
+        return entry.table if entry is not None else None
+
     def extend(self, part: dict[str, Any], options: Options) -> None:
         """Takes in a part of a table that was asked for."""
         table = self.table(part["fp"], options)

@@ -39,7 +39,7 @@ _INT64 = np.iinfo(np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """Bounds of a column by the value of its partition, null = unknown; ``exact`` if each is the column's only value."""
+    """Bounds of a column by the value of its partition, null = unknown; ``exact`` if they are values of the column."""
 
     low: pa.Array
     high: pa.Array
