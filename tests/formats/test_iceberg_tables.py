@@ -64,7 +64,7 @@ LETTERS = [
     f"cast({i + 0.5} AS decimal(9,2)) AS price, {i % 2 == 1} AS flag"
     for i, letter in enumerate("abcde")
 ]
-TRANSFORMS = {
+TRANSFORMS: dict[str, list[tuple[str, int | None]]] = {
     "days(ts)": [
         ("ts >= TIMESTAMP'2024-02-03 00:00:00' AND ts < TIMESTAMP'2024-02-04 00:00:00'", 1),
         ("to_date(ts) = DATE'2024-02-03'", 1),

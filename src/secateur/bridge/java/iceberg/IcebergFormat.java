@@ -1,7 +1,12 @@
 package secateur;
 
 import java.util.BitSet;
+import java.util.Iterator;
+import java.util.List;
 import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.PartitionField;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.Schema;
 import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -38,15 +43,34 @@ public final class IcebergFormat extends Format {
     return scan;
   }
 
-  private static String declined(SparkTable table, CaseInsensitiveStringMap options, DataSourceV2ScanRelation planned) {
+  private static String declined(SparkTable table, CaseInsensitiveStringMap options, DataSourceV2ScanRelation planned) throws Exception {
     if (!(table.table() instanceof BaseTable)) return "it is a metadata table";
     if (table.snapshotId() == null) return "it has no snapshot yet";
     for (int i = 0; i < OTHER_SCANS.length; i++) {
       if (options.containsKey(OTHER_SCANS[i])) return "it is read with the option " + OTHER_SCANS[i];
     }
+    String promoted = promoted(table);
+    if (promoted != null) return "its partition column " + promoted + " has changed its type since this snapshot";
     if (planned == null || planned.scan().getClass().getName().equals(BATCH)) return "";
     if (planned.scan().getClass().getSimpleName().equals("SparkLocalScan")) return "Iceberg answers it from its metadata";
     return "Iceberg reads it by " + planned.scan().getClass().getSimpleName() + ", which secateur does not know";
+  }
+
+  /** Partitions are read by the types of today; a scan of an old snapshot compares them by those of then. */
+  private static String promoted(SparkTable table) throws Exception {
+    Schema then = (Schema) Reflect.get(table, "schema");
+    Schema now = table.table().schema();
+    if (then.schemaId() == now.schemaId()) return null;
+    Iterator specs = table.table().specs().values().iterator();
+    while (specs.hasNext()) {
+      List fields = ((PartitionSpec) specs.next()).fields();
+      for (int i = 0; i < fields.size(); i++) {
+        int source = ((PartitionField) fields.get(i)).sourceId();
+        if (then.findType(source) == null || now.findType(source) == null) continue;
+        if (!then.findType(source).equals(now.findType(source))) return then.findColumnName(source);
+      }
+    }
+    return null;
   }
 
   /** A scan of one snapshot. */
