@@ -45,6 +45,8 @@ _SPARK = {
     "string": "string",
 }
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
+_TINY = 5e-324
+"""The least number above zero."""
 _SMALL = 10_000
 """Up to so many files a snapshot is opened whole even without a condition, so that its rows can be told."""
 
@@ -261,6 +263,8 @@ class IcebergTable:
             nulls = pc.if_else(pa.array(there & ~absent), pa.scalar(0, pa.int64()), nulls)
             low, low_exact = _narrower(low, low_exact, lifted.low, lifted.exact, pc.greater)
             high, high_exact = _narrower(high, high_exact, lifted.high, lifted.exact, pc.less)
+        if column.type.is_float:
+            low, high, nans = _without_zeros(low, -_TINY), _without_zeros(high, _TINY), _only_zero(nans)
         occurs = pc.greater(rows, 0).fill_null(False).to_numpy(zero_copy_only=False)
         return ColumnStats(low, high, nulls, nans, low_exact & occurs, high_exact & occurs)
 
@@ -302,6 +306,15 @@ def _slices(parts: Sequence[int], counts: Ints, total: int) -> Iterator[tuple[in
 def _only_zero(counts: pa.Array) -> pa.Array:
     """Where some rows are gone, only "none" still says something."""
     return pc.if_else(pc.equal(counts, 0), counts, pa.scalar(None, pa.int64()))
+
+
+def _without_zeros(bounds: pa.Array, instead: float) -> pa.Array:
+    """Iceberg tells -0.0 from 0.0 and finds no NaN above a number; Spark does otherwise.
+
+    Files are judged as Spark does, but Iceberg may refuse to read one whose rows match only by Spark's rules. So no
+    file may be said to match in every row because of its zeros or its NaNs: LIMIT would rest on rows that do not come.
+    """
+    return pc.if_else(pc.equal(bounds, 0.0), pa.scalar(instead), bounds)
 
 
 def _hidden(array: pa.Array, where: Mask) -> pa.Array:
