@@ -23,7 +23,9 @@ from secateur.passes import Decision, run_passes
 from secateur.passes.contract import Limits
 from secateur.passes.manifests import open_groups
 from secateur.passes.predicates import scan_predicate
-from secateur.query.plan import Query, Scan, Settings
+from secateur.query.expressions import Column, Expression
+from secateur.query.expressions import walk as parts_of
+from secateur.query.plan import Filter, Project, Query, Scan, Settings, Sort, walk
 from secateur.report.conditions import in_words
 from secateur.report.history import Draft, History
 from secateur.report.summary import ScanSummary
@@ -129,6 +131,8 @@ def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Opt
     opened: dict[str, Mask] = {}
     filtered: dict[str, bool] = {}
     known: dict[str, PartialTable] = {}
+    names: dict[str, set[str]] = {}
+    judged = judged_columns(query)
     for scan, table in scans:
         groups = table.files.groups
         if groups is None or not isinstance(table, PartialTable):
@@ -139,7 +143,8 @@ def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Opt
         known[scan.listing] = table
         opened[scan.listing] = opened.get(scan.listing, np.zeros_like(mask)) | mask
         filtered[scan.listing] = filtered.get(scan.listing, False) or bool(scan_predicate(query, scan))
-    wanted = (table.wanted(opened[fp], filtered=filtered[fp]) for fp, table in known.items())
+        names.setdefault(scan.listing, set()).update(c.name for c in scan.columns if c.id in judged)
+    wanted = (table.wanted(opened[fp], names[fp], filtered=filtered[fp]) for fp, table in known.items())
     return [part for part in wanted if part is not None]
 
 
@@ -155,6 +160,22 @@ def row_group_counts(query: Query, scan: Scan, table: Table, kept: Mask) -> tupl
         return total, kept_count
     groups, _ = table.row_groups(np.flatnonzero(kept))
     return total, int(np.count_nonzero(filter_entries(query, scan, groups)))
+
+
+def judged_columns(query: Query) -> set[int]:
+    """The columns that conditions and sort orders refer to, also by way of a computed column."""
+    found: list[Expression] = []
+    for node in walk(query.plan):
+        match node:
+            case Filter():
+                found.append(node.condition)
+            case Sort():
+                found.extend(key.expression for key in node.keys)
+            case Project():
+                found.extend(e for e in node.outputs if not isinstance(e, Column))
+            case _:
+                pass
+    return {part.id for e in found for part in parts_of(e) if isinstance(part, Column)}
 
 
 def total_rows(table: Table) -> int | None:

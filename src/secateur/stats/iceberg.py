@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
@@ -72,13 +72,22 @@ class PartitionField:
 
 
 class Chunk:
-    """The statistics of the files of one manifest, by the names that ``IcebergWriter.java`` gives them."""
+    """The statistics of the files of one manifest, by the names that ``IcebergWriter.java`` gives them.
 
-    __slots__ = ("__weakref__", "columns", "count")
+    Only those of the columns in ``fields`` are there; others follow when a query asks for them.
+    """
 
-    def __init__(self, count: int, columns: Columns) -> None:
-        self.count = count
-        self.columns = columns
+    __slots__ = ("__weakref__", "columns", "fields")
+
+    def __init__(self) -> None:
+        self.columns: Columns = {}
+        self.fields: frozenset[int] = frozenset()
+
+    def extended(self, columns: Columns, fields: Iterable[int]) -> Chunk:
+        """The same with more columns: readers of this one are not disturbed."""
+        more = Chunk()
+        more.columns, more.fields = {**self.columns, **columns}, self.fields.union(fields)
+        return more
 
 
 _chunks: WeakValueDictionary[tuple[str, str], Chunk] = WeakValueDictionary()
@@ -102,11 +111,6 @@ class Snapshot:
         """Nothing is collected: the table's own metadata has it all."""
         return ()
 
-    @property
-    def schema(self) -> str:
-        """Names the columns that a chunk has."""
-        return repr(sorted(self.fields.items()))
-
     @staticmethod
     def from_wire(wire: dict[str, Any]) -> Snapshot:
         """The snapshot that the bridge sends."""
@@ -128,7 +132,8 @@ class IcebergTable:
         self._lock = threading.Lock()
         self._counts = snapshot.manifests["files"].to_numpy().astype(np.int64)
         self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._counts)])
-        self._chunks: list[Chunk | None] = [_chunks.get((key, snapshot.schema)) for key in snapshot.keys]
+        self._schema = repr(sorted(snapshot.fields.items()))
+        self._chunks: list[Chunk | None] = [_chunks.get((key, self._schema)) for key in snapshot.keys]
         self._deleted: list[pa.Array | None] = [None] * len(self._chunks)
         owner = np.repeat(np.arange(len(self._counts)), self._counts)
         rows = snapshot.manifests["rows"]
@@ -169,17 +174,19 @@ class IcebergTable:
         unknown = pa.nulls(len(owner), pa.int64())
         return FileStats(unknown, unknown, load), owner
 
-    def wanted(self, opened: Mask, *, filtered: bool) -> dict[str, Any] | None:
+    def wanted(self, opened: Mask, names: Collection[str], *, filtered: bool) -> dict[str, Any] | None:
         """What the JVM has to send before the files of these manifests can be judged, None if nothing."""
         if not filtered and self._snapshot.count > _SMALL:
             return None
-        parts = [i for i in np.flatnonzero(opened).tolist() if self._chunks[i] is None]
+        ids = {self._snapshot.fields[name][0] for name in names if name in self._snapshot.fields}
+        chunks = [(i, self._chunks[i]) for i in np.flatnonzero(opened).tolist()]
+        parts = [i for i, chunk in chunks if chunk is None or not ids <= chunk.fields]
         deletes = []
         if self._snapshot.has_deletes:
             deletes = [i for i in np.flatnonzero(opened).tolist() if self._deleted[i] is None]
         if not parts and not deletes:
             return None
-        return {"fp": self._snapshot.fingerprint, "files": parts, "deletes": deletes}
+        return {"fp": self._snapshot.fingerprint, "files": parts, "columns": sorted(ids), "deletes": deletes}
 
     def extend(self, wire: dict[str, Any]) -> None:
         """Takes in what :meth:`wanted` asked for."""
@@ -187,9 +194,9 @@ class IcebergTable:
         deleted = read_bulk(wire["deleted"])["deleted"]
         with self._lock:
             for i, part in _slices(wire["files"], self._counts, len(columns["rows"])):
-                chunk = Chunk(part.stop - part.start, {n: c[part] for n, c in columns.items()})
-                self._chunks[i] = chunk
-                _chunks[self._snapshot.keys[i], self._snapshot.schema] = chunk
+                before = self._chunks[i] or _chunks.get((self._snapshot.keys[i], self._schema)) or Chunk()
+                chunk = before.extended({n: c[part] for n, c in columns.items()}, wire["columns"])
+                self._chunks[i] = _chunks[self._snapshot.keys[i], self._schema] = chunk
             for i, part in _slices(wire["deletes"], self._counts, len(deleted)):
                 self._deleted[i] = deleted[part]
             self.files = self._build()

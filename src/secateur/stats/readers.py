@@ -6,7 +6,7 @@ side the three classes that ``Format.java`` names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -63,7 +63,7 @@ class Table(Protocol):
 class PartialTable(Table, Protocol):
     """A table whose files are in groups, and of which only those groups are loaded that a query asks for."""
 
-    def wanted(self, opened: Mask, *, filtered: bool) -> dict[str, Any] | None:
+    def wanted(self, opened: Mask, names: Collection[str], *, filtered: bool) -> dict[str, Any] | None:
         """What the JVM has to send before the files of these groups can be judged, None if nothing."""
 
     def extend(self, wire: dict[str, Any]) -> None:

@@ -4,9 +4,11 @@ import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.util.BitSet;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.FileContent;
@@ -123,14 +125,15 @@ final class IcebergWriter {
     bulk.flags("nan." + name, nans, n, null);
   }
 
-  /** The statistics of the files of some manifests end to end ("files"), and how many rows of others' files are deleted ("deletes"). */
+  /** The statistics of some columns, for the files of some manifests end to end; and how many rows of some files are deleted. */
   static void parts(IcebergFiles files, Map wanted, StringBuilder out) throws Exception {
     out.append('{');
     Json.field(out, "fp", files.fingerprint);
     int[] chosen = ints((List) wanted.get("files"));
+    out.append(",\"columns\":").append(wanted.get("columns"));
     out.append(",\"files\":").append(wanted.get("files"));
     ManifestStats[] parts = files.manifests(chosen);
-    statistics(files, chosen, parts).write(out.append(",\"statistics\":"));
+    statistics(files, chosen, parts, new HashSet((List) wanted.get("columns"))).write(out.append(",\"statistics\":"));
     int[] others = ints((List) wanted.get("deletes"));
     out.append(",\"deletes\":").append(wanted.get("deletes"));
     Bulk bulk = new Bulk();
@@ -172,7 +175,7 @@ final class IcebergWriter {
     bulk.longs("deleted", rows, known);
   }
 
-  private static Bulk statistics(IcebergFiles files, int[] chosen, ManifestStats[] parts) throws Exception {
+  private static Bulk statistics(IcebergFiles files, int[] chosen, ManifestStats[] parts, Set ids) throws Exception {
     int n = total(parts);
     Bulk bulk = new Bulk();
     long[] rows = new long[n];
@@ -196,7 +199,10 @@ final class IcebergWriter {
     bulk.longs("sizes", sizes, null);
     bulk.ints("groups", groups, grouped);
     List columns = files.schema.columns();
-    for (int c = 0; c < columns.size(); c++) column((Types.NestedField) columns.get(c), parts, n, bulk);
+    for (int c = 0; c < columns.size(); c++) {
+      Types.NestedField field = (Types.NestedField) columns.get(c);
+      if (ids.contains(Integer.valueOf(field.fieldId()))) column(field, parts, n, bulk);
+    }
     Iterator it = files.table.specs().values().iterator();
     while (it.hasNext()) {
       PartitionSpec spec = (PartitionSpec) it.next();
