@@ -10,26 +10,31 @@ import json
 import logging
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 
-from secateur.bridge.wire import decode_query, encode_edit
+from secateur.bridge.wire import decode_query, encode_edit, encode_mask
 from secateur.errors import OptionError, WireError
 from secateur.options import Options, parse_option, parse_options
 from secateur.passes import Decision, run_passes
 from secateur.passes.contract import Limits
-from secateur.query.plan import Query, Scan
+from secateur.passes.manifests import open_groups
+from secateur.passes.predicates import scan_predicate
+from secateur.query.expressions import Column, Expression
+from secateur.query.expressions import walk as parts_of
+from secateur.query.plan import Filter, Project, Query, Scan, Settings, Sort, walk
 from secateur.questions import Questions
 from secateur.reason.constants import Evaluated
 from secateur.report.conditions import in_words
 from secateur.report.history import Draft, History
 from secateur.report.summary import ScanSummary
+from secateur.runtime import files_to_skip
 from secateur.stats.filestats import FileStats, Mask
-from secateur.stats.readers import Table, decode_source
+from secateur.stats.readers import PartialTable, Table, decode_source
 from secateur.stats.registry import Registry
 
 log = logging.getLogger("secateur")
@@ -50,6 +55,8 @@ class Decider:
             request = json.loads(text)
             if request["op"] == "set":
                 return json.dumps({"refused": refusal(request["key"], request["value"])})
+            if request["op"] == "files":
+                return json.dumps(self._files(request))
             return json.dumps(self._decide(request, start))
         except OptionError as problem:
             return _failed("bad-option", f"{problem}. The query ran unpruned")
@@ -71,7 +78,12 @@ class Decider:
         if need:
             return {"need": sorted(need)}
         self._history.limit = options.history
+        for part in request.get("parts", ()):
+            self._registry.extend(part, options)
         tables = {s.id: self._registry.table(s.listing, options) for s in open_scans}
+        parts = wanted_parts(query, [(s, tables[s.id]) for s in open_scans], options)
+        if parts:
+            return {"need": parts}
         stats = {id_: t.files for id_, t in tables.items()}
         evaluated, questions = self._evaluated(request, query, stats)
         if questions:
@@ -102,11 +114,22 @@ class Decider:
             log.warning("expressions over constants were not evaluated", exc_info=True)
             return {}, []
 
+    def _files(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The files of a scan that hold none of the values that became known at run time."""
+        table = self._registry.known(request["fp"])
+        if table is None:
+            return {}
+        conf = request["conf"]
+        settings = Settings(conf["time_zone"], conf["ansi"], conf["case_sensitive"])
+        return {"fp": request["fp"], "skip": encode_mask(files_to_skip(table.files, request["lists"], settings))}
+
     def _summary(self, query: Query, scan: Scan, table: Table, decision: Decision, options: Options) -> ScanSummary:
         kept = decision.kept[scan.id]
         reasons = decision.reasons.get(scan.id, ())
         if (waiting := self._registry.waiting(scan.listing, scan.table, options)) is not None:
             reasons = (waiting, *(r for r in reasons if r.code != "no-statistics"))
+        if not kept.all():  # an earlier pass narrowed it
+            reasons = tuple(r for r in reasons if r.code != "not-selective")
         groups_total, groups_kept = row_group_counts(query, scan, table, kept)
         return ScanSummary(
             scan.table,
@@ -115,7 +138,7 @@ class Decider:
             int(np.count_nonzero(kept)),
             scan.bytes,
             _sum_of(table.files.sizes, kept),
-            _sum_of(table.files.rows, None),
+            total_rows(table),
             _sum_of(table.files.rows, kept),
             groups_total,
             groups_kept,
@@ -123,6 +146,28 @@ class Decider:
             reasons,
             tuple(in_words(each.predicate) for each in decision.implied.get(scan.id, ())),
         )
+
+
+def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Options) -> list[dict[str, Any]]:
+    """What the JVM has to send of tables that are loaded in parts, one request a table."""
+    opened: dict[str, Mask] = {}
+    filtered: dict[str, bool] = {}
+    known: dict[str, PartialTable] = {}
+    names: dict[str, set[str]] = {}
+    judged = judged_columns(query)
+    for scan, table in scans:
+        groups = table.files.groups
+        if groups is None or not isinstance(table, PartialTable):
+            continue
+        mask = np.ones(groups.stats.count, np.bool_)
+        if "manifests" in options.passes:
+            mask = open_groups(query, scan, groups)
+        known[scan.listing] = table
+        opened[scan.listing] = opened.get(scan.listing, np.zeros_like(mask)) | mask
+        filtered[scan.listing] = filtered.get(scan.listing, False) or bool(scan_predicate(query, scan))
+        names.setdefault(scan.listing, set()).update(c.name for c in scan.columns if c.id in judged)
+    wanted = (table.wanted(opened[fp], names[fp], filtered=filtered[fp]) for fp, table in known.items())
+    return [part for part in wanted if part is not None]
 
 
 def row_group_counts(query: Query, scan: Scan, table: Table, kept: Mask) -> tuple[int | None, int | None]:
@@ -137,6 +182,29 @@ def row_group_counts(query: Query, scan: Scan, table: Table, kept: Mask) -> tupl
         return total, kept_count
     groups, _ = table.row_groups(np.flatnonzero(kept))
     return total, int(np.count_nonzero(filter_entries(query, scan, groups)))
+
+
+def judged_columns(query: Query) -> set[int]:
+    """The columns that conditions and sort orders refer to, also by way of a computed column."""
+    found: list[Expression] = []
+    for node in walk(query.plan):
+        match node:
+            case Filter():
+                found.append(node.condition)
+            case Sort():
+                found.extend(key.expression for key in node.keys)
+            case Project():
+                found.extend(e for e in node.outputs if not isinstance(e, Column))
+            case _:
+                pass
+    return {part.id for e in found for part in parts_of(e) if isinstance(part, Column)}
+
+
+def total_rows(table: Table) -> int | None:
+    """The rows of all files, by what is known of groups of them where not every file was looked at."""
+    groups = table.files.groups
+    whole = None if groups is None else _sum_of(groups.stats.rows, None)
+    return _sum_of(table.files.rows, None) if whole is None else whole
 
 
 def refusal(key: str, value: str) -> str | None:

@@ -87,7 +87,7 @@ def _writes_in_place(known: Known) -> Outcome:
     [_raises, _brings_back, _wrong_length, _wrong_type, _unknown_scan, _unknown_reason, _writes_in_place],
 )
 def test_a_broken_pass_is_ignored_and_named(broken: object) -> None:
-    decision = kept_by(PASSES[0], Pass("broken", broken), Pass("after", filter_files))  # type: ignore[arg-type]
+    decision = kept_by(Pass("filter", filter_files), Pass("broken", broken), Pass("after", filter_files))  # type: ignore[arg-type]
     assert decision.kept[1].tolist() == [False, True, True]
     assert [r.name for r in decision.records[1]] == ["filter", "broken", "after"]
     failed = [r for r in decision.reasons[1] if r.code == "pass-failed"]
@@ -115,7 +115,7 @@ def test_later_passes_see_what_earlier_ones_kept() -> None:
     def first_only(known: Known) -> Outcome:
         return Outcome({1: np.array([True, False, False])})
 
-    decision = kept_by(Pass("first", first_only), PASSES[0])
+    decision = kept_by(Pass("first", first_only), Pass("filter", filter_files))
     assert decision.kept[1].tolist() == [False, False, False]
 
 
@@ -123,7 +123,7 @@ def test_nothing_left_is_not_brought_back() -> None:
     def nothing(known: Known) -> Outcome:
         return Outcome({1: np.zeros(3, np.bool_)})
 
-    decision = kept_by(Pass("nothing", nothing), PASSES[0])
+    decision = kept_by(Pass("nothing", nothing), Pass("filter", filter_files))
     assert not decision.kept[1].any()
     assert [r.code for r in decision.reasons[1]] == ["nothing-left"]
 

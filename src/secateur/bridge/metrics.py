@@ -9,12 +9,36 @@ from pyspark.sql import DataFrame
 
 def files_read(frame: DataFrame) -> int:
     """How many files the scans of a data frame opened when it last ran."""
-    return sum(_metric(scan, "numFiles") for scan in _scans(frame._jdf.queryExecution().executedPlan()))
+    return sum(_files(scan) for scan in _scans(frame._jdf.queryExecution().executedPlan()))
 
 
 def rows_read(frame: DataFrame) -> int:
     """How many rows its scans produced, after row-group skipping and before its filters."""
     return sum(_metric(scan, "numOutputRows") for scan in _scans(frame._jdf.queryExecution().executedPlan()))
+
+
+def planned_files(frame: DataFrame) -> set[str]:
+    """The locations of the files that its Iceberg scans would read, if nothing narrows them at run time."""
+    scans = _scans(frame._jdf.queryExecution().executedPlan())
+    batches = [scan for scan in scans if scan.getClass().getSimpleName() == "BatchScanExec"]
+    return {location for scan in batches for location in _locations(_items(scan.inputPartitions()))}
+
+
+def _files(scan: Any) -> int:
+    if scan.getClass().getSimpleName() != "BatchScanExec":
+        return _metric(scan, "numFiles")
+    # Iceberg's own number of files is that before values known at run time narrowed the scan.
+    partitions = _items(scan.filteredPartitions())
+    return len(_locations([p for group in partitions for p in (_items(group) if _is_sequence(group) else [group])]))
+
+
+def _locations(partitions: list[Any]) -> set[str]:
+    ours = [p for p in partitions if p.getClass().getSimpleName() == "SparkInputPartition"]
+    return {task.file().location() for p in ours for task in p.taskGroup().tasks().toArray()}
+
+
+def _is_sequence(value: Any) -> bool:
+    return bool(value.getClass().getName().startswith("scala."))
 
 
 def _metric(scan: Any, name: str) -> int:
@@ -29,7 +53,7 @@ def _scans(plan: Any) -> list[Any]:
         return _scans(plan.executedPlan())
     if kind in ("ShuffleQueryStageExec", "BroadcastQueryStageExec", "TableCacheQueryStageExec", "ResultQueryStageExec"):
         return _scans(plan.plan())
-    if kind == "FileSourceScanExec":
+    if kind in ("FileSourceScanExec", "BatchScanExec"):
         return [plan]
     if kind in ("ReusedExchangeExec", "ReusedSubqueryExec"):
         return []

@@ -218,6 +218,11 @@ def _literal(wire: object, type_: DataType) -> Expression:
         return Opaque("literal", str(problem), type_)
 
 
+def encode_mask(mask: Mask) -> str:
+    """One bit per file, as Java's ``BitSet`` has them, in base64."""
+    return base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")
+
+
 def encode_edit(scan: Scan, keep: Mask, implied: Sequence[Implied] = (), *, counted: bool = False) -> Wire:
     """The edit that drops every file of the scan that is not kept and puts conditions above what is left."""
     edit = encode_skip(scan, keep, counted=counted)
@@ -247,11 +252,10 @@ def encode_condition(e: Expression) -> Wire:
 def encode_skip(scan: Scan, keep: Mask, *, counted: bool = False) -> Wire:
     """The edit that drops every file that is not kept; ``counted`` if that rests on the rows of those kept."""
     skip = ~keep
-    bits = np.packbits(skip, bitorder="little").tobytes()
     return {
         "scan": scan.id,
         "fp": scan.listing,
-        "skip": base64.b64encode(bits).decode("ascii"),
+        "skip": encode_mask(skip),
         "skipped": int(np.count_nonzero(skip)),
         "rows": int(counted),
     }

@@ -12,6 +12,7 @@ from secateur.passes.contract import Implied, Known, Limits, Outcome
 from secateur.passes.filter import filter_files
 from secateur.passes.implied import implied_predicates
 from secateur.passes.limit import limit_files
+from secateur.passes.manifests import keep_manifests
 from secateur.passes.predicates import random_scans
 from secateur.passes.topk import topk_files
 from secateur.query.plan import Query
@@ -30,6 +31,7 @@ class Pass:
 
 _LIMITS = Limits()
 PASSES: tuple[Pass, ...] = (
+    Pass("manifests", keep_manifests),
     Pass("filter", filter_files),
     Pass("limit", limit_files),
     Pass("topk", topk_files),

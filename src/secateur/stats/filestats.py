@@ -82,6 +82,16 @@ class ColumnStats:
         return ColumnStats(low, high, nulls, nans, self.low_exact[start:stop], self.high_exact[start:stop])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Groups that the table itself puts its files in, such as Iceberg's manifests: what is known of each one's files
+    together, and the group of each file.
+    """
+
+    stats: FileStats
+    of: npt.NDArray[np.int64]
+
+
 Loader = Callable[[ScanColumn], ColumnStats | None]
 Where: TypeAlias = npt.NDArray[np.int64] | slice
 """Some of the entries: their positions, or a run of them."""
@@ -96,12 +106,15 @@ class FileStats:
     (2, [10, None])
     """
 
-    __slots__ = ("_blocks", "_columns", "_derived", "_load", "_nested", "count", "origin", "rows", "sizes")
+    __slots__ = ("_blocks", "_columns", "_derived", "_load", "_nested", "count", "groups", "origin", "rows", "sizes")
 
-    def __init__(self, rows: pa.Array, sizes: pa.Array, load: Loader, *, nested: bool = False) -> None:
+    def __init__(
+        self, rows: pa.Array, sizes: pa.Array, load: Loader, groups: Groups | None = None, *, nested: bool = False
+    ) -> None:
         self.count = len(rows)
         self.rows = rows
         self.sizes = sizes
+        self.groups = groups
         self.origin: tuple[FileStats, Where] | None = None
         """The statistics that these are a part of, and which: what was derived there need not be derived again."""
         self._load = load

@@ -6,9 +6,9 @@ side the three classes that ``Format.java`` names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from secateur.errors import WireError
 from secateur.stats.filestats import FileStats, Mask
+from secateur.stats.iceberg import IcebergTable, Snapshot
 from secateur.stats.listing import Listing
 from secateur.stats.store import Store
 from secateur.stats.tablestats import TableStats
@@ -58,6 +59,17 @@ class Table(Protocol):
         """The statistics of the row groups of some files, and the ordinal of each one's file."""
 
 
+@runtime_checkable
+class PartialTable(Table, Protocol):
+    """A table whose files are in groups, and of which only those groups are loaded that a query asks for."""
+
+    def wanted(self, opened: Mask, names: Collection[str], *, filtered: bool) -> dict[str, Any] | None:
+        """What the JVM has to send before the files of these groups can be judged, None if nothing."""
+
+    def extend(self, wire: dict[str, Any]) -> None:
+        """Takes in what the JVM sent for :meth:`wanted`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
     """How one format is read: the wire into a source, and a source with its stores into a table."""
@@ -68,6 +80,7 @@ class Reader:
 
 READERS: dict[str, Reader] = {
     "files": Reader(Listing.from_wire, TableStats.load),
+    "iceberg": Reader(Snapshot.from_wire, IcebergTable.load),
 }
 """By the ``kind`` that a file set has on the wire."""
 

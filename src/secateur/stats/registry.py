@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -15,7 +16,7 @@ from secateur.options import Options
 from secateur.report.summary import Reason
 from secateur.stats.collect import CollectReport, collect_listing
 from secateur.stats.listing import Listing
-from secateur.stats.readers import Reader, Source, Table
+from secateur.stats.readers import PartialTable, Reader, Source, Table
 from secateur.stats.store import Store, stores_for
 
 log = logging.getLogger("secateur")
@@ -69,6 +70,18 @@ class Registry:
         if options.stats_auto and table.missing.any():
             self._start(entry, options)
         return table
+
+    def known(self, fingerprint: str) -> Table | None:
+        """The statistics of a source, if they are loaded."""
+        with self._lock:
+            entry = self._entries.get(fingerprint)
+        return entry.table if entry is not None else None
+
+    def extend(self, part: dict[str, Any], options: Options) -> None:
+        """Takes in a part of a table that was asked for."""
+        table = self.table(part["fp"], options)
+        if isinstance(table, PartialTable):
+            table.extend(part)
 
     def waiting(self, fingerprint: str, name: str, options: Options) -> Reason | None:
         """Why files of the source have no statistics, None if all have."""

@@ -40,6 +40,8 @@ public final class Bridge {
   private static final int TIMEOUTS = 3;
   private static final long PAUSE_NANOS = 30L * 1000000000L;
 
+  static volatile Bridge instance; // for scans that ask at run time, long after the rule that made them
+
   private volatile Function python;
   private final AtomicInteger pauses = new AtomicInteger();
   private volatile long pausedUntil = 0;
@@ -57,6 +59,10 @@ public final class Bridge {
           return thread;
         }
       });
+
+  public Bridge() {
+    instance = this;
+  }
 
   /** The part of a connector was left out, since it does not compile with it. */
   public void isBroken(String connector, String problem) {

@@ -1,10 +1,8 @@
 package secateur;
 
 import java.util.Arrays;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.RejectedExecutionException;
@@ -17,6 +15,8 @@ import scala.runtime.AbstractFunction0;
 final class Call {
   final QueryState state;
   final long id;
+  private static final int ROUNDS = 5; // a file set, parts of it, its parts again if they were forgotten meanwhile, values
+
   private final Bridge bridge;
   private final SQLConf conf;
   private final boolean late;
@@ -48,30 +48,44 @@ final class Call {
     head.append(",\"plan\":").append(writer.out).append(",\"zones\":");
     writer.zones.write(head);
     Map answer = ask(head + "}");
-    List need = (List) answer.get("need");
-    if (need != null && !need.isEmpty()) {
-      int length = head.length();
-      listings(head, new HashSet(need));
-      answer = ask(head + "}");
-      head.setLength(length); // Python keeps them
+    for (int round = 0; round < ROUNDS; round++) {
+      List need = (List) answer.get("need");
+      List questions = (List) answer.get("evaluate");
+      if (need != null && !need.isEmpty()) {
+        answer = ask(head + needed(need) + "}"); // Python keeps them
+      } else if (questions != null && !questions.isEmpty()) {
+        head.append(",\"values\":").append(evaluate(questions, writer.nodes));
+        answer = ask(head + "}");
+      } else {
+        return answer;
+      }
     }
-    List questions = (List) answer.get("evaluate");
-    if (questions == null || questions.isEmpty()) return answer;
-    head.append(",\"values\":").append(evaluate(questions, writer.nodes));
-    return ask(head.append('}').toString());
+    throw new IllegalStateException("Python asks for more and more statistics");
   }
 
-  private void listings(StringBuilder head, Set wanted) throws Exception {
-    head.append(",\"listings\":[");
-    boolean first = true;
+  /** What Python asked for: whole file sets by their fingerprint, parts of one by a map that has its fingerprint. */
+  private String needed(List need) throws Exception {
+    long before = System.nanoTime();
+    StringBuilder whole = new StringBuilder(",\"listings\":[");
+    StringBuilder parts = new StringBuilder("],\"parts\":[");
+    for (int i = 0; i < need.size(); i++) {
+      Map part = need.get(i) instanceof Map ? (Map) need.get(i) : null;
+      FileSet files = files((String) (part == null ? need.get(i) : part.get("fp")));
+      StringBuilder out = part == null ? whole : parts;
+      if (out.charAt(out.length() - 1) != '[') out.append(',');
+      if (part == null) files.write(out);
+      else files.write(out, part);
+    }
+    deadline += System.nanoTime() - before; // reading the table's metadata is work that its connector would have done
+    return whole.append(parts).append(']').toString();
+  }
+
+  private FileSet files(String fingerprint) {
     for (int i = 0; i < scans.size(); i++) {
       FileSet files = ((Scan) scans.get(i)).files;
-      if (files == null || !wanted.remove(files.fingerprint)) continue;
-      if (!first) head.append(',');
-      first = false;
-      files.write(head);
+      if (files != null && files.fingerprint.equals(fingerprint)) return files;
     }
-    head.append(']');
+    throw new IllegalStateException("Python asks for " + fingerprint + ", which is not in the plan");
   }
 
   /** The values of expressions on constants, within half of the time that is left: a regular expression can take for ever. */

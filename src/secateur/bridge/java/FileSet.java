@@ -1,6 +1,7 @@
 package secateur;
 
 import java.util.BitSet;
+import java.util.Map;
 
 /** The exact files of one scan (rule S8). A file's ordinal is its place in it; the fingerprint tells Python which set an ordinal belongs to. */
 abstract class FileSet {
@@ -10,6 +11,11 @@ abstract class FileSet {
 
   /** What a reader in Python's READERS makes statistics of; asked for once per fingerprint. */
   abstract void write(StringBuilder out) throws Exception;
+
+  /** Some part of it that Python asked for, in the reader's own terms; a set that is small enough to be sent whole has none. */
+  void write(StringBuilder out, Map part) throws Exception {
+    throw new UnsupportedOperationException(fingerprint + " has no parts");
+  }
 
   /** A last look before files are skipped: takes off `skip` what must be read after all, and counts the files that have changed. */
   int keepChanged(BitSet skip) {

@@ -29,12 +29,15 @@ import org.apache.spark.sql.catalyst.expressions.Randn;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.expressions.TimestampAdd;
 import org.apache.spark.sql.catalyst.expressions.TimestampDiff;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sample;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -81,6 +84,11 @@ final class PlanWriter {
     }
     out.append('{');
     Json.field(out, "n", node.getClass().getSimpleName());
+    // What these name below them is the table that they change, not a scan.
+    if (node instanceof DeleteFromTable || node instanceof UpdateTable || node instanceof MergeIntoTable) {
+      out.append(",\"c\":[]}");
+      return;
+    }
     boolean modelled = node instanceof Filter || node instanceof Project || node instanceof LocalLimit || node instanceof Sort;
     if (node instanceof Sort && ((Sort) node).global()) out.append(",\"g\":1");
     List subqueries = new ArrayList();

@@ -1,0 +1,366 @@
+"""What is known of the files of an Iceberg snapshot: its manifests' partition summaries, and the statistics in them.
+
+The JVM sends the list of manifests first. Whether a manifest's files can matter is asked of its partition summary; only
+the statistics of those that are left are asked for, once: a manifest never changes, so the next snapshot shares them.
+
+What the statistics can be trusted with: bounds hold for every value that is neither NULL nor NaN, but those of strings
+are cut short; a column without statistics may lack them for many reasons (it is younger than the file and has a
+default, there are more than 100 columns, the table keeps none), so it is unknown, never NULL (rule S1). Deletes leave
+bounds as they were: they stay true, exact no more, and counts are known only where a deletion vector counts its rows
+(rule S4).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.bridge.bulk import read_bulk
+from secateur.query.types import DataType, parse_type
+from secateur.stats.filestats import ColumnStats, FileStats, Groups, Mask, ScanColumn
+from secateur.stats.store import Store
+from secateur.stats.transforms import Lifted, lift
+
+Ints = npt.NDArray[np.int64]
+Columns = dict[str, pa.Array]
+
+_SPARK = {
+    "boolean": "boolean",
+    "int": "int",
+    "long": "bigint",
+    "float": "float",
+    "double": "double",
+    "date": "date",
+    "timestamp": "timestamp_ntz",
+    "timestamptz": "timestamp",
+    "string": "string",
+}
+_DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
+_TINY = 5e-324
+"""The least number above zero."""
+_SMALL = 10_000
+"""Up to so many files a snapshot is opened whole even without a condition, so that its rows can be told."""
+
+
+def spark_type(iceberg: str) -> DataType | None:
+    """The Spark type that a type of Iceberg is read as; None if its values are not compared (those of UUIDs, say).
+
+    >>> str(spark_type("decimal(9, 2)")), str(spark_type("timestamptz")), spark_type("uuid")
+    ('decimal(9,2)', 'timestamp', None)
+    """
+    if decimal := _DECIMAL.fullmatch(iceberg):
+        return DataType("decimal", int(decimal[1]), int(decimal[2]))
+    return parse_type(_SPARK[iceberg]) if iceberg in _SPARK else None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """One field of a partition spec."""
+
+    source: int
+    transform: str
+    type: DataType | None
+
+
+class Chunk:
+    """The statistics of the files of one manifest, by the names that ``IcebergWriter.java`` gives them.
+
+    Only those of the columns in ``fields`` are there; others follow when a query asks for them.
+    """
+
+    __slots__ = ("__weakref__", "columns", "fields")
+
+    def __init__(self) -> None:
+        self.columns: Columns = {}
+        self.fields: frozenset[int] = frozenset()
+
+    def extended(self, columns: Columns, fields: Iterable[int]) -> Chunk:
+        """The same with more columns: readers of this one are not disturbed."""
+        more = Chunk()
+        more.columns, more.fields = {**self.columns, **columns}, self.fields.union(fields)
+        return more
+
+
+_chunks: WeakValueDictionary[tuple[str, str], Chunk] = WeakValueDictionary()
+"""By manifest and schema, as long as a snapshot that is in use has them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """The manifests of one snapshot and the schema that it is read by."""
+
+    fingerprint: str
+    count: int
+    has_deletes: bool
+    fields: dict[str, tuple[int, DataType | None]]
+    specs: dict[int, tuple[PartitionField, ...]]
+    keys: tuple[str, ...]
+    manifests: Columns
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Nothing is collected: the table's own metadata has it all."""
+        return ()
+
+    @staticmethod
+    def from_wire(wire: dict[str, Any]) -> Snapshot:
+        """The snapshot that the bridge sends."""
+        specs = {
+            int(id_): tuple(PartitionField(source, transform, spark_type(kind)) for source, transform, kind in fields)
+            for id_, fields in wire["specs"].items()
+        }
+        fields = {name: (id_, spark_type(kind)) for name, id_, kind in wire["fields"]}
+        snapshot = Snapshot(wire["fp"], wire["count"], wire["deletes"], fields, specs, tuple(wire["keys"]), {})
+        snapshot.manifests.update(_typed(read_bulk(wire["manifests"]), snapshot))
+        return snapshot
+
+
+class IcebergTable:
+    """The statistics of a snapshot's files, as far as its manifests have been opened."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._lock = threading.Lock()
+        self._counts = snapshot.manifests["files"].to_numpy().astype(np.int64)
+        self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._counts)])
+        self._schema = repr(sorted(snapshot.fields.items()))
+        self._chunks: list[Chunk | None] = [_chunks.get((key, self._schema)) for key in snapshot.keys]
+        self._deleted: list[pa.Array | None] = [None] * len(self._chunks)
+        owner = np.repeat(np.arange(len(self._counts)), self._counts)
+        rows = snapshot.manifests["rows"]
+        if snapshot.has_deletes:
+            rows = pa.nulls(len(rows), pa.int64())
+        self._groups = Groups(FileStats(rows, pa.nulls(len(rows), pa.int64()), self._load_manifests), owner)
+        self.files = self._build()
+
+    @classmethod
+    def load(cls, snapshot: Snapshot, stores: Sequence[Store]) -> IcebergTable:
+        """The statistics of manifests that were opened for another snapshot are there from the start."""
+        return cls(snapshot)
+
+    @property
+    def missing(self) -> Mask:
+        """None: a collection would find nothing that the manifests do not have."""
+        return np.zeros(self._snapshot.count, np.bool_)
+
+    @property
+    def row_group_counts(self) -> pa.Array:
+        """By the split offsets of each file."""
+        return self._concat("groups", pa.int64())
+
+    def row_groups(self, indices: Ints) -> tuple[FileStats, Ints]:
+        """A row group has the bounds of its file; its own are in the file, where the reader finds them."""
+        counts = pc.fill_null(self.row_group_counts, 1).to_numpy(zero_copy_only=False)[indices]
+        owner = np.repeat(indices, counts)
+        whole = self.files
+
+        def load(column: ScanColumn) -> ColumnStats | None:
+            found = whole.column(column)
+            if found is None:
+                return None
+            part = found.take(owner)
+            inexact = np.zeros(len(owner), np.bool_)
+            return ColumnStats(part.low, part.high, _only_zero(part.nulls), _only_zero(part.nans), inexact, inexact)
+
+        unknown = pa.nulls(len(owner), pa.int64())
+        return FileStats(unknown, unknown, load), owner
+
+    def wanted(self, opened: Mask, names: Collection[str], *, filtered: bool) -> dict[str, Any] | None:
+        """What the JVM has to send before the files of these manifests can be judged, None if nothing."""
+        if not filtered and self._snapshot.count > _SMALL:
+            return None
+        ids = {self._snapshot.fields[name][0] for name in names if name in self._snapshot.fields}
+        chunks = [(i, self._chunks[i]) for i in np.flatnonzero(opened).tolist()]
+        parts = [i for i, chunk in chunks if chunk is None or not ids <= chunk.fields]
+        deletes = []
+        if self._snapshot.has_deletes:
+            deletes = [i for i in np.flatnonzero(opened).tolist() if self._deleted[i] is None]
+        if not parts and not deletes:
+            return None
+        return {"fp": self._snapshot.fingerprint, "files": parts, "columns": sorted(ids), "deletes": deletes}
+
+    def extend(self, wire: dict[str, Any]) -> None:
+        """Takes in what :meth:`wanted` asked for."""
+        columns = _typed(read_bulk(wire["statistics"]), self._snapshot)
+        deleted = read_bulk(wire["deleted"])["deleted"]
+        with self._lock:
+            for i, part in _slices(wire["files"], self._counts, len(columns["rows"])):
+                before = self._chunks[i] or _chunks.get((self._snapshot.keys[i], self._schema)) or Chunk()
+                chunk = before.extended({n: c[part] for n, c in columns.items()}, wire["columns"])
+                self._chunks[i] = _chunks[self._snapshot.keys[i], self._schema] = chunk
+            for i, part in _slices(wire["deletes"], self._counts, len(deleted)):
+                self._deleted[i] = deleted[part]
+            self.files = self._build()
+
+    def _build(self) -> FileStats:
+        rows = self._concat("rows", pa.int64())
+        if self._snapshot.has_deletes:
+            rows = pc.subtract(rows, self._deletions())
+        return FileStats(rows, self._concat("sizes", pa.int64()), self._load_files, self._groups)
+
+    def _deletions(self) -> pa.Array:
+        """Rows of each file that are known to be deleted, null = unknown."""
+        parts = [
+            pa.nulls(n, pa.int64()) if d is None else d
+            for n, d in zip(self._counts.tolist(), self._deleted, strict=True)
+        ]
+        return pa.concat_arrays([pa.nulls(0, pa.int64()), *parts])
+
+    def _concat(self, name: str, kind: pa.DataType) -> pa.Array:
+        """A column over all files, null where it is not known."""
+        parts = [
+            pa.nulls(count, kind) if chunk is None or name not in chunk.columns else chunk.columns[name]
+            for count, chunk in zip(self._counts.tolist(), self._chunks, strict=True)
+        ]
+        return pa.concat_arrays([pa.nulls(0, kind), *parts])
+
+    def _field(self, column: ScanColumn) -> tuple[int, pa.DataType] | None:
+        """The column's id and domain, if it is read by the type that it has in the table."""
+        known = self._snapshot.fields.get(column.name)
+        if column.kind != "data" or known is None or known[1] != column.type or column.type.domain is None:
+            return None
+        return known[0], column.type.domain
+
+    def _partitions(self, source: int) -> Iterator[tuple[str, str, pa.DataType, Mask]]:
+        """The partition fields made from a column: name, transform, domain, and the manifests that have it."""
+        spec = self._snapshot.manifests["spec"].to_numpy()
+        for id_, fields in self._snapshot.specs.items():
+            for position, field in enumerate(fields):
+                if field.source == source and field.type is not None and field.type.domain is not None:
+                    yield f"{id_}.{position}", field.transform, field.type.domain, spec == id_
+
+    def _load_files(self, column: ScanColumn) -> ColumnStats | None:
+        found = self._field(column)
+        if found is None:
+            return None
+        id_, domain = found
+        rows = self.files.rows
+        deletions = self._deletions() if self._snapshot.has_deletes else None
+        low, high = self._concat(f"low.{id_}", domain), self._concat(f"high.{id_}", domain)
+        nulls, nans = self._concat(f"nulls.{id_}", pa.int64()), self._concat(f"nans.{id_}", pa.int64())
+        exact = np.full(len(low), column.type.name != "string" and not column.type.is_float)
+        if deletions is not None:
+            whole = pc.equal(deletions, 0).fill_null(False).to_numpy(zero_copy_only=False)
+            nulls, nans = (pc.if_else(pa.array(whole), counts, _only_zero(counts)) for counts in (nulls, nans))
+            exact &= whole
+        low_exact, high_exact = exact, exact
+        opened = np.array([chunk is not None for chunk in self._chunks], np.bool_)
+        for name, transform, values_type, mine in self._partitions(id_):
+            values = self._concat(f"part.{name}", values_type)
+            lifted = lift(transform, values, values, column.type)
+            if lifted is None:
+                continue
+            there = np.repeat(mine & opened, self._counts)
+            absent = values.is_null().to_numpy(zero_copy_only=False)
+            nan = np.zeros(len(absent), np.bool_)
+            if column.type.is_float:
+                nan = pc.is_nan(values).fill_null(False).to_numpy(zero_copy_only=False)
+                nans = pc.if_else(pa.array(there & ~absent & ~nan), pa.scalar(0, pa.int64()), nans)
+                lifted = Lifted(_hidden(lifted.low, nan), _hidden(lifted.high, nan), lifted.exact)
+            nulls = pc.if_else(pa.array(there & absent), rows, nulls)
+            nulls = pc.if_else(pa.array(there & ~absent), pa.scalar(0, pa.int64()), nulls)
+            low, low_exact = _narrower(low, low_exact, lifted.low, lifted.exact, pc.greater)
+            high, high_exact = _narrower(high, high_exact, lifted.high, lifted.exact, pc.less)
+        if column.type.is_float:
+            low, high, nans = _without_zeros(low, -_TINY), _without_zeros(high, _TINY), _only_zero(nans)
+        occurs = pc.greater(rows, 0).fill_null(False).to_numpy(zero_copy_only=False)
+        return ColumnStats(low, high, nulls, nans, low_exact & occurs, high_exact & occurs)
+
+    def _load_manifests(self, column: ScanColumn) -> ColumnStats | None:
+        found = self._field(column)
+        if found is None:
+            return None
+        id_, domain = found
+        summaries, count = self._snapshot.manifests, len(self._counts)
+        rows = self._groups.stats.rows
+        low, high = pa.nulls(count, domain), pa.nulls(count, domain)
+        nulls, nans = pa.nulls(count, pa.int64()), pa.nulls(count, pa.int64())
+        inexact, some = np.zeros(count, np.bool_), False
+        for name, transform, _, mine in self._partitions(id_):
+            lifted = lift(transform, summaries[f"low.{name}"], summaries[f"high.{name}"], column.type)
+            if lifted is None:
+                continue
+            some = True
+            null, nan = (summaries[f"{kind}.{name}"].to_numpy(zero_copy_only=False) for kind in ("null", "nan"))
+            bounded = summaries[f"low.{name}"].is_valid().to_numpy(zero_copy_only=False)
+            nulls = pc.if_else(pa.array(mine & ~null), pa.scalar(0, pa.int64()), nulls)
+            nulls = pc.if_else(pa.array(mine & null & ~nan & ~bounded), rows, nulls)
+            if transform == "identity":
+                nans = pc.if_else(pa.array(mine & ~nan), pa.scalar(0, pa.int64()), nans)
+            low, _ = _narrower(low, inexact, lifted.low, False, pc.greater)
+            high, _ = _narrower(high, inexact, lifted.high, False, pc.less)
+        return ColumnStats(low, high, nulls, nans, inexact, inexact) if some else None
+
+
+def _slices(parts: Sequence[int], counts: Ints, total: int) -> Iterator[tuple[int, slice]]:
+    start = 0
+    for i in parts:
+        yield i, slice(start, start + int(counts[i]))
+        start += int(counts[i])
+    if start != total:
+        raise ValueError(f"the JVM sent statistics of {total} files for manifests with {start}")
+
+
+def _only_zero(counts: pa.Array) -> pa.Array:
+    """Where some rows are gone, only "none" still says something."""
+    return pc.if_else(pc.equal(counts, 0), counts, pa.scalar(None, pa.int64()))
+
+
+def _without_zeros(bounds: pa.Array, instead: float) -> pa.Array:
+    """Iceberg tells -0.0 from 0.0 and finds no NaN above a number; Spark does otherwise.
+
+    Files are judged as Spark does, but Iceberg may refuse to read one whose rows match only by Spark's rules. So no
+    file may be said to match in every row because of its zeros or its NaNs: LIMIT would rest on rows that do not come.
+    """
+    return pc.if_else(pc.equal(bounds, 0.0), pa.scalar(instead), bounds)
+
+
+def _hidden(array: pa.Array, where: Mask) -> pa.Array:
+    return array.take(pa.array(np.arange(len(array)), mask=where))
+
+
+def _narrower(old: pa.Array, old_exact: Mask, new: pa.Array, new_exact: bool, better: Any) -> tuple[pa.Array, Mask]:
+    """Of two bounds the one that says more, entry by entry."""
+    take_new = pc.or_(pc.is_null(old), better(new, old).fill_null(False))
+    take_new = pc.and_(take_new, pc.is_valid(new)).to_numpy(zero_copy_only=False)
+    both = pa.concat_arrays([old, new])
+    at = np.arange(len(old)) + np.where(take_new, len(old), 0)
+    return both.take(pa.array(at)), np.where(take_new, new_exact, old_exact)
+
+
+def _typed(columns: Columns, snapshot: Snapshot) -> Columns:
+    """The columns of the wire in the domains of their types."""
+    types = {str(id_): kind for id_, kind in snapshot.fields.values()}
+    for id_, fields in snapshot.specs.items():
+        types.update({f"{id_}.{position}": field.type for position, field in enumerate(fields)})
+    out: Columns = {}
+    for name, array in columns.items():
+        what, _, which = name.partition(".")
+        kind = types.get(which)
+        if which.endswith(".high"):
+            continue
+        if what in ("low", "high", "part") and kind is not None and kind.domain is not None:
+            if kind.name == "decimal":
+                out[name] = _decimals(array, columns[f"{name}.high"], kind.domain)
+            else:
+                out[name] = array.cast(kind.domain)
+        else:
+            out[name] = array.cast(pa.int64()) if pa.types.is_int32(array.type) else array
+    return out
+
+
+def _decimals(low: pa.Array, high: pa.Array, domain: pa.DataType) -> pa.Array:
+    """Two halves of 128 bits as decimals."""
+    words = np.empty((len(low), 2), np.int64)
+    words[:, 0] = pc.fill_null(low, 0).to_numpy(zero_copy_only=False)
+    words[:, 1] = pc.fill_null(high, 0).to_numpy(zero_copy_only=False)
+    return pa.Array.from_buffers(domain, len(low), [low.buffers()[0], pa.py_buffer(words.tobytes())])
