@@ -61,6 +61,18 @@ class Registry:
                 self._entries.popitem(last=False)
             return {fingerprint for fingerprint in needed if fingerprint not in self._entries}
 
+    def source(self, fingerprint: str) -> Source | None:
+        """The source of that fingerprint, if it is known."""
+        with self._lock:
+            entry = self._entries.get(fingerprint)
+        return None if entry is None else entry.source
+
+    def relatives(self, needed: Collection[str]) -> list[str]:
+        """The known sources that are other versions of the needed ones: alike up to an ``@`` in the fingerprint."""
+        families = {fingerprint.partition("@")[0] for fingerprint in needed if "@" in fingerprint}
+        with self._lock:
+            return [known for known in self._entries if known.partition("@")[0] in families]
+
     def table(self, fingerprint: str, options: Options) -> Table:
         """The statistics of a source; if some are missing and options allow, a collection starts in the background."""
         with self._lock:

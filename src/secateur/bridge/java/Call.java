@@ -47,6 +47,7 @@ final class Call {
     List need = (List) answer.get("need");
     if (need == null || need.isEmpty()) return answer;
     Set wanted = new HashSet(need);
+    Set have = answer.get("have") == null ? new HashSet() : new HashSet((List) answer.get("have"));
     head.append(",\"listings\":[");
     boolean first = true;
     for (int i = 0; i < scans.size(); i++) {
@@ -54,7 +55,8 @@ final class Call {
       if (files == null || !wanted.remove(files.fingerprint)) continue;
       if (!first) head.append(',');
       first = false;
-      files.write(head);
+      files.write(head, have);
+      deadline += files.patience() * 1000000L;
     }
     return ask(head.append("]}").toString());
   }

@@ -1,6 +1,7 @@
 package secateur;
 
 import java.util.BitSet;
+import java.util.Set;
 
 /** The exact files of one scan (rule S8). A file's ordinal is its place in it; the fingerprint tells Python which set an ordinal belongs to. */
 abstract class FileSet {
@@ -10,6 +11,16 @@ abstract class FileSet {
 
   /** What a reader in Python's READERS makes statistics of; asked for once per fingerprint. */
   abstract void write(StringBuilder out) throws Exception;
+
+  /** The same for a Python that has the sets of these fingerprints, which may serve to write less. */
+  void write(StringBuilder out, Set have) throws Exception {
+    write(out);
+  }
+
+  /** Milliseconds beyond the budget that Python may take to read this set the first time, since the format itself would take longer. */
+  long patience() {
+    return 0;
+  }
 
   /** A last look before files are skipped: takes off `skip` what must be read after all, and counts the files that have changed. */
   int keepChanged(BitSet skip) {
