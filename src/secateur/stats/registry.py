@@ -22,6 +22,7 @@ log = logging.getLogger("secateur")
 
 _TABLES = 64
 _RELOAD_SECONDS = 10.0
+_REWRITE = "rewrite these files with a writer that records them"
 
 
 @dataclass(slots=True)
@@ -93,6 +94,8 @@ class Registry:
             return Reason("collecting", f"{some} have no statistics yet: they are being collected in the background")
         if entry.problem:
             return Reason("collect-failed", f"{some} have no statistics: {entry.problem}")
+        if not isinstance(entry.source, Listing):
+            return Reason("no-statistics", f"{some} have no statistics in the table's own metadata: {_REWRITE}")
         remedy = "run secateur.collect(spark, ...) on it, or set spark.secateur.stats.auto=true"
         return Reason("no-statistics", f"{some} have no statistics: {remedy}")
 
@@ -144,7 +147,9 @@ class Registry:
     def _collect(self, entry: _Entry, progress: bool | None) -> CollectReport:
         if not isinstance(entry.source, Listing):
             entry.collected = True
-            return CollectReport(entry.source.count, 0, 0, 0.0, "in the table's own metadata")
+            missing = int(entry.table.missing.sum()) if entry.table is not None else 0
+            problem = f"{missing} files have no statistics there: {_REWRITE}" if missing else ""
+            return CollectReport(entry.source.count, 0, 0, 0.0, "in the table's own metadata", problem)
         report = collect_listing(entry.source, entry.stores, self._spark, progress=progress)
         with entry.lock:
             entry.table = entry.reader.load(entry.source, entry.stores)
