@@ -11,7 +11,7 @@ import pytest
 
 import secateur
 
-pytest_plugins = ["tests.fixtures"]
+pytest_plugins = ["tests.fixtures", "tests.formats.delta"]
 
 
 @pytest.fixture(autouse=True)

@@ -73,10 +73,10 @@ class Decider:
         options = parse_options(request["options"])
         query = decode_query(request)
         open_scans = [s for s in query.scans() if s.listing and not s.declined and not s.decided]
-        sources = [decode_source(wire) for wire in request.get("listings", ())]
+        sources = [decode_source(wire, self._registry.source) for wire in request.get("listings", ())]
         need = self._registry.admit(sources, {s.listing for s in open_scans})
         if need:
-            return {"need": sorted(need)}
+            return {"need": sorted(need), "have": self._registry.relatives(need)}
         self._history.limit = options.history
         for part in request.get("parts", ()):
             self._registry.extend(part, options)

@@ -200,7 +200,20 @@ def collect(spark: SparkSession, table: str | DataFrame, *, progress: bool | Non
 def _frame(spark: SparkSession, table: str | DataFrame) -> DataFrame:
     if not isinstance(table, str):
         return table
-    return spark.read.parquet(table) if "/" in table else spark.table(table)
+    if "/" not in table:
+        return spark.table(table)
+    return spark.read.format("delta" if _has_delta_log(spark, table) else "parquet").load(table)
+
+
+def _has_delta_log(spark: SparkSession, path: str) -> bool:
+    """Whether the path is that of a Delta table, as far as the file system says."""
+    jvm: Any = spark._jvm
+    log_folder = jvm.org.apache.hadoop.fs.Path(path.rstrip("/") + "/_delta_log")
+    try:
+        files = log_folder.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        return bool(files.exists(log_folder))
+    except Py4JError:
+        return False
 
 
 def session_options(spark: SparkSession) -> Options:

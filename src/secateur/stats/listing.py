@@ -53,7 +53,7 @@ class Listing:
         partitions = {}
         for position, (name, catalog_type) in enumerate(wire["pcols"]):
             kind = parse_type(catalog_type)
-            values = _values([row[position] for row in wire["pvals"]], kind)
+            values = partition_values([row[position] for row in wire["pvals"]], kind)
             if values is not None:
                 partitions[name] = (kind, values.take(directory))
         return Listing(
@@ -66,7 +66,7 @@ class Listing:
         )
 
 
-def _values(values: Sequence[Any], kind: DataType) -> pa.Array | None:
+def partition_values(values: Sequence[Any], kind: DataType) -> pa.Array | None:
     """Partition values of the wire in the type's domain; None if it has none, or if a value is not of the type."""
     if kind.domain is None:
         return None

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from secateur.errors import WireError
+from secateur.stats.delta import DeltaSource, DeltaTable
 from secateur.stats.filestats import FileStats, Mask
 from secateur.stats.iceberg import IcebergTable, Snapshot
 from secateur.stats.listing import Listing
@@ -76,18 +77,28 @@ class Reader:
 
     decode: Callable[[dict[str, Any]], Source]
     load: Callable[[Any, Sequence[Store]], Table]
+    extend: Callable[[dict[str, Any], Any], Source] | None = None
+    """For a wire that says what changed since another source."""
 
 
 READERS: dict[str, Reader] = {
     "files": Reader(Listing.from_wire, TableStats.load),
+    "delta": Reader(DeltaSource.from_wire, DeltaTable.load, DeltaSource.from_wire),
     "iceberg": Reader(Snapshot.from_wire, IcebergTable.load),
 }
 """By the ``kind`` that a file set has on the wire."""
 
 
-def decode_source(wire: dict[str, Any]) -> tuple[Source, Reader]:
-    """The source that the bridge sends, with the reader that knows it."""
+def decode_source(
+    wire: dict[str, Any], known: Callable[[str], Source | None] = lambda _: None
+) -> tuple[Source, Reader]:
+    """The source that the bridge sends, with the reader that knows it; ``known`` finds the one that it builds on."""
     reader = READERS.get(wire.get("kind", "files"))
     if reader is None:
         raise WireError(f"a table is of kind {wire['kind']!r}, which is none of {', '.join(READERS)}")
-    return reader.decode(wire), reader
+    if not wire.get("base") or reader.extend is None:
+        return reader.decode(wire), reader
+    base = known(wire["base"])
+    if base is None:
+        raise WireError(f"what changed since {wire['base']} is of no use without it")
+    return reader.extend(wire, base), reader

@@ -23,6 +23,7 @@ log = logging.getLogger("secateur")
 
 _TABLES = 64
 _RELOAD_SECONDS = 10.0
+_REWRITE = "rewrite these files with a writer that records them"
 
 
 @dataclass(slots=True)
@@ -62,6 +63,18 @@ class Registry:
                 self._entries.popitem(last=False)
             return {fingerprint for fingerprint in needed if fingerprint not in self._entries}
 
+    def source(self, fingerprint: str) -> Source | None:
+        """The source of that fingerprint, if it is known."""
+        with self._lock:
+            entry = self._entries.get(fingerprint)
+        return None if entry is None else entry.source
+
+    def relatives(self, needed: Collection[str]) -> list[str]:
+        """The known sources that are other versions of the needed ones: alike up to an ``@`` in the fingerprint."""
+        families = {fingerprint.partition("@")[0] for fingerprint in needed if "@" in fingerprint}
+        with self._lock:
+            return [known for known in self._entries if known.partition("@")[0] in families]
+
     def table(self, fingerprint: str, options: Options) -> Table:
         """The statistics of a source; if some are missing and options allow, a collection starts in the background."""
         with self._lock:
@@ -94,6 +107,8 @@ class Registry:
             return Reason("collecting", f"{some} have no statistics yet: they are being collected in the background")
         if entry.problem:
             return Reason("collect-failed", f"{some} have no statistics: {entry.problem}")
+        if not isinstance(entry.source, Listing):
+            return Reason("no-statistics", f"{some} have no statistics in the table's own metadata: {_REWRITE}")
         remedy = "run secateur.collect(spark, ...) on it, or set spark.secateur.stats.auto=true"
         return Reason("no-statistics", f"{some} have no statistics: {remedy}")
 
@@ -145,7 +160,9 @@ class Registry:
     def _collect(self, entry: _Entry, progress: bool | None) -> CollectReport:
         if not isinstance(entry.source, Listing):
             entry.collected = True
-            return CollectReport(entry.source.count, 0, 0, 0.0, "in the table's own metadata")
+            missing = int(entry.table.missing.sum()) if entry.table is not None else 0
+            problem = f"{missing} files have no statistics there: {_REWRITE}" if missing else ""
+            return CollectReport(entry.source.count, 0, 0, 0.0, "in the table's own metadata", problem)
         report = collect_listing(entry.source, entry.stores, self._spark, progress=progress)
         with entry.lock:
             entry.table = entry.reader.load(entry.source, entry.stores)

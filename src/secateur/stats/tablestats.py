@@ -143,18 +143,7 @@ class TableStats:
         if known is None or known[0] != column.type:
             return None
         values = known[1]
-        if owner is not None:
-            values = values.take(pa.array(owner))
-        zero = pa.scalar(0, pa.int64())
-        nulls = pc.if_else(pc.is_null(values), rows, zero)
-        nans = pa.nulls(len(values), pa.int64()).fill_null(0)
-        if column.type.is_float:
-            is_nan = pc.fill_null(pc.is_nan(values), False)
-            nans = pc.if_else(is_nan, rows, zero)
-            values = pc.if_else(is_nan, pa.scalar(None, values.type), values)
-        # The value occurs only in a file that is known to have a row (rule S3).
-        exact = pc.fill_null(pc.greater(rows, 0), False).to_numpy(zero_copy_only=False)
-        return ColumnStats(values, values, nulls, nans, exact, exact)
+        return partition_stats(column.type, values if owner is None else values.take(pa.array(owner)), rows)
 
     def _data(self, column: ScanColumn, row: Ints, rows: pa.Array) -> ColumnStats | None:
         paths, match = self._matches(column, row)
@@ -227,6 +216,20 @@ def _find(column: ScanColumn, names: Sequence[str], fields: str | None) -> Path 
         path.append(found)
     is_leaf = [members for field, members in tree if field == path[-1]] == [None]
     return tuple(path) if is_leaf else _UNCLEAR
+
+
+def partition_stats(kind: DataType, values: pa.Array, rows: pa.Array) -> ColumnStats:
+    """What a partition value for each entry says of its rows: all have it, or all are NULL."""
+    zero = pa.scalar(0, pa.int64())
+    nulls = pc.if_else(pc.is_null(values), rows, zero)
+    nans = pa.nulls(len(values), pa.int64()).fill_null(0)
+    if kind.is_float:
+        is_nan = pc.fill_null(pc.is_nan(values), False)
+        nans = pc.if_else(is_nan, rows, zero)
+        values = pc.if_else(is_nan, pa.scalar(None, values.type), values)
+    # The value occurs only in a file that is known to have a row (rule S3).
+    exact = pc.fill_null(pc.greater(rows, 0), False).to_numpy(zero_copy_only=False)
+    return ColumnStats(values, values, nulls, nans, exact, exact)
 
 
 def _match(column: ScanColumn, names: Sequence[str]) -> str | int:

@@ -1,6 +1,7 @@
 package secateur;
 
 import com.google.common.collect.MapMaker;
+import java.lang.reflect.Field;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
@@ -17,6 +18,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import org.apache.spark.sql.ExperimentalMethods;
+import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker$;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -28,6 +30,7 @@ import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
 import scala.Tuple2;
 import scala.collection.immutable.Seq;
+import scala.collection.mutable.Buffer;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
@@ -93,8 +96,26 @@ public final class Bridge {
   }
 
   public void install(SparkSession session) {
-    if (installed.put(session.extensions(), Boolean.TRUE) == null) session.extensions().injectPreCBORule(new RulesOf(this));
+    if (installed.put(session.extensions(), Boolean.TRUE) == null) {
+      session.extensions().injectPreCBORule(new RulesOf(this));
+      comeFirst(session.extensions());
+    }
     addLateRule(session);
+  }
+
+  /**
+   * Moves the early rule before those that the extensions had: Delta's own rule lists the files of its tables. Where this Spark keeps
+   * its rules elsewhere, Delta comes first, and what it leaves is pruned.
+   */
+  private static void comeFirst(SparkSessionExtensions extensions) {
+    try {
+      Field field = SparkSessionExtensions.class.getDeclaredField("preCBORules");
+      field.setAccessible(true);
+      Buffer rules = (Buffer) field.get(extensions);
+      rules.prepend(rules.remove(rules.length() - 1));
+    } catch (ReflectiveOperationException elsewhere) {
+      return;
+    }
   }
 
   public void uninstall(SparkSession session) {

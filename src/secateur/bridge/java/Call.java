@@ -1,6 +1,7 @@
 package secateur;
 
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -52,7 +53,7 @@ final class Call {
       List need = (List) answer.get("need");
       List questions = (List) answer.get("evaluate");
       if (need != null && !need.isEmpty()) {
-        answer = ask(head + needed(need) + "}"); // Python keeps them
+        answer = ask(head + needed(need, (List) answer.get("have")) + "}"); // Python keeps them
       } else if (questions != null && !questions.isEmpty()) {
         head.append(",\"values\":").append(evaluate(questions, writer.nodes));
         answer = ask(head + "}");
@@ -64,7 +65,7 @@ final class Call {
   }
 
   /** What Python asked for: whole file sets by their fingerprint, parts of one by a map that has its fingerprint. */
-  private String needed(List need) throws Exception {
+  private String needed(List need, List have) throws Exception {
     long before = System.nanoTime();
     StringBuilder whole = new StringBuilder(",\"listings\":[");
     StringBuilder parts = new StringBuilder("],\"parts\":[");
@@ -73,8 +74,9 @@ final class Call {
       FileSet files = files((String) (part == null ? need.get(i) : part.get("fp")));
       StringBuilder out = part == null ? whole : parts;
       if (out.charAt(out.length() - 1) != '[') out.append(',');
-      if (part == null) files.write(out);
+      if (part == null) files.write(out, have == null ? new HashSet() : new HashSet(have));
       else files.write(out, part);
+      deadline += files.patience() * 1000000L;
     }
     deadline += System.nanoTime() - before; // reading the table's metadata is work that its connector would have done
     return whole.append(parts).append(']').toString();

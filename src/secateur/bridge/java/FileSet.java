@@ -2,6 +2,7 @@ package secateur;
 
 import java.util.BitSet;
 import java.util.Map;
+import java.util.Set;
 
 /** The exact files of one scan (rule S8). A file's ordinal is its place in it; the fingerprint tells Python which set an ordinal belongs to. */
 abstract class FileSet {
@@ -12,9 +13,19 @@ abstract class FileSet {
   /** What a reader in Python's READERS makes statistics of; asked for once per fingerprint. */
   abstract void write(StringBuilder out) throws Exception;
 
+  /** The same for a Python that has the sets of these fingerprints, which may serve to write less. */
+  void write(StringBuilder out, Set have) throws Exception {
+    write(out);
+  }
+
   /** Some part of it that Python asked for, in the reader's own terms; a set that is small enough to be sent whole has none. */
   void write(StringBuilder out, Map part) throws Exception {
     throw new UnsupportedOperationException(fingerprint + " has no parts");
+  }
+
+  /** Milliseconds beyond the budget that Python may take to read this set the first time, since the format itself would take longer. */
+  long patience() {
+    return 0;
   }
 
   /** A last look before files are skipped: takes off `skip` what must be read after all, and counts the files that have changed. */

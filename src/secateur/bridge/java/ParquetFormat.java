@@ -135,7 +135,7 @@ final class ParquetFormat extends Format {
 
     /** A table of the catalog was listed for the decision; Spark need not ask the catalog and list it once more. */
     LogicalPlan asListed() throws Exception {
-      return index == source.location() ? null : without(new BitSet());
+      return index == null || index == source.location() ? null : without(new BitSet());
     }
 
     /** The reader goes by the settings of the session that made the relation, which need not be the one that runs the query. */

@@ -84,7 +84,7 @@ final class PlanEditor {
   void keepListed() throws Exception {
     for (int i = 0; i < edits.length; i++) {
       Scan scan = (Scan) scans.get(i);
-      if (edits[i] == null && scan.files != null) edits[i] = scan.asListed();
+      if (edits[i] == null) edits[i] = scan.asListed();
     }
   }
 

@@ -64,6 +64,7 @@ public final class PruneRule extends Rule {
   }
 
   private LogicalPlan prune(LogicalPlan plan, Call call, SQLConf conf) throws Exception {
+    call.state.root = plan;
     PlanWriter writer = new PlanWriter(late, call.state, conf);
     writer.plan(plan);
     call.scans = writer.scans;

@@ -2,13 +2,18 @@ package secateur;
 
 import java.util.Collections;
 import java.util.HashSet;
+import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
 /** What the rules remember of one query between its early and its late step. */
 final class QueryState {
   final long id;
   final boolean explained;
   volatile boolean emptied = false; // a scan was replaced by nothing, so Spark may have removed others with it
+  volatile LogicalPlan root = null; // the plan that is being looked at
+  final Map notes = new ConcurrentHashMap(); // of the formats, such as the version of a table that the query reads
   private final Set seen = Collections.synchronizedSet(new HashSet());
 
   QueryState(long id, boolean explained) {

@@ -1,0 +1,184 @@
+package secateur;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import java.nio.charset.StandardCharsets;
+import java.util.BitSet;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.spark.sql.delta.DeltaColumnMapping$;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegralType;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * The statistics in the log, one JSON text a file, as columns: numbers as numbers, the rest as text. What is not of a column's type, and
+ * whatever a text that is no JSON says, is left out; what the values mean is Python's business.
+ */
+final class DeltaStats {
+  private static final JsonFactory JSON = new JsonFactory();
+  private static final int NONE = 0; // only NULLs are counted
+  private static final int LONG = 1;
+  private static final int DOUBLE = 2;
+  private static final int TEXT = 3;
+  private static final int NUMBER = 4; // as text, which is exact
+
+  private final int count;
+  private final int[] kinds;
+  private final Map places = new HashMap(); // physical name -> position in the schema
+  private final Column rows;
+  private final BitSet wide = new BitSet(); // files whose bounds are not tight
+  private final Column[] low;
+  private final Column[] high;
+  private final Column[] nulls;
+
+  DeltaStats(StructType schema, int count) {
+    this.count = count;
+    int width = schema.length();
+    kinds = new int[width];
+    low = new Column[width];
+    high = new Column[width];
+    nulls = new Column[width];
+    rows = new Column(LONG, count);
+    for (int c = 0; c < width; c++) {
+      DataType type = schema.fields()[c].dataType();
+      if (type instanceof StructType) continue;
+      kinds[c] = kind(type);
+      places.put(DeltaColumnMapping$.MODULE$.getPhysicalName(schema.fields()[c]), Integer.valueOf(c));
+      nulls[c] = new Column(LONG, count);
+      if (kinds[c] == NONE) continue;
+      low[c] = new Column(kinds[c], count);
+      high[c] = new Column(kinds[c], count);
+    }
+  }
+
+  private static int kind(DataType type) {
+    if (type instanceof IntegralType) return LONG;
+    if (type instanceof FloatType || type instanceof DoubleType) return DOUBLE;
+    if (type instanceof DecimalType) return NUMBER;
+    String name = type.catalogString();
+    return name.equals("string") || name.equals("date") || name.equals("timestamp") || name.equals("timestamp_ntz") ? TEXT : NONE;
+  }
+
+  void read(int at, String text) {
+    if (text == null || text.isEmpty()) return;
+    try {
+      JsonParser json = JSON.createParser(text);
+      try {
+        if (json.nextToken() == JsonToken.START_OBJECT) object(json, at);
+        if (json.nextToken() != null) forget(at);
+      } finally {
+        json.close();
+      }
+    } catch (java.io.IOException broken) {
+      forget(at);
+    }
+  }
+
+  private void object(JsonParser json, int at) throws java.io.IOException {
+    while (json.nextToken() == JsonToken.FIELD_NAME) {
+      String name = json.getCurrentName();
+      JsonToken token = json.nextToken();
+      boolean inner = token == JsonToken.START_OBJECT;
+      if (name.equals("numRecords")) rows.read(json, token, at);
+      else if (name.equals("tightBounds")) wide.set(at, token == JsonToken.VALUE_FALSE);
+      else if (inner && name.equals("minValues")) values(json, low, at);
+      else if (inner && name.equals("maxValues")) values(json, high, at);
+      else if (inner && name.equals("nullCount")) values(json, nulls, at);
+      else json.skipChildren();
+    }
+  }
+
+  private void values(JsonParser json, Column[] columns, int at) throws java.io.IOException {
+    while (json.nextToken() == JsonToken.FIELD_NAME) {
+      Integer place = (Integer) places.get(json.getCurrentName());
+      JsonToken token = json.nextToken();
+      if (place == null || columns[place.intValue()] == null) json.skipChildren();
+      else columns[place.intValue()].read(json, token, at);
+    }
+  }
+
+  private void forget(int at) {
+    rows.known.clear(at);
+    for (int c = 0; c < kinds.length; c++) {
+      if (low[c] != null) low[c].known.clear(at);
+      if (high[c] != null) high[c].known.clear(at);
+      if (nulls[c] != null) nulls[c].known.clear(at);
+    }
+  }
+
+  void write(Bulk bulk) throws Exception {
+    rows.write(bulk, "rows", count);
+    bulk.flags("wide", wide, count, null);
+    for (int c = 0; c < kinds.length; c++) {
+      if (low[c] != null) low[c].write(bulk, "low" + c, count);
+      if (high[c] != null) high[c].write(bulk, "high" + c, count);
+      if (nulls[c] != null) nulls[c].write(bulk, "nulls" + c, count);
+    }
+  }
+
+  /** One statistic of one column. */
+  static final class Column {
+    final BitSet known = new BitSet();
+    private final int kind;
+    private long[] longs;
+    private double[] doubles;
+    private String[] texts;
+
+    Column(int kind, int count) {
+      this.kind = kind;
+      if (kind == LONG) longs = new long[count];
+      else if (kind == DOUBLE) doubles = new double[count];
+      else texts = new String[count];
+    }
+
+    void read(JsonParser json, JsonToken token, int at) throws java.io.IOException {
+      known.clear(at);
+      boolean number = token == JsonToken.VALUE_NUMBER_INT || token == JsonToken.VALUE_NUMBER_FLOAT;
+      if (kind == LONG) {
+        if (token != JsonToken.VALUE_NUMBER_INT || json.getNumberType() == JsonParser.NumberType.BIG_INTEGER) {
+          json.skipChildren();
+          return;
+        }
+        longs[at] = json.getLongValue();
+      } else if (kind == DOUBLE) {
+        if (!number) { // NaN and the infinities are texts
+          json.skipChildren();
+          return;
+        }
+        doubles[at] = Double.parseDouble(json.getText());
+      } else {
+        if (kind == NUMBER ? !number : token != JsonToken.VALUE_STRING || !isUnicode(json.getText())) {
+          json.skipChildren();
+          return;
+        }
+        texts[at] = json.getText();
+      }
+      known.set(at);
+    }
+
+    /** Half of a surrogate pair has no bytes in UTF-8, and what replaces it may be less or more. */
+    private static boolean isUnicode(String text) {
+      for (int i = 0; i < text.length(); i++) {
+        if (Character.isSurrogate(text.charAt(i))) return StandardCharsets.UTF_8.newEncoder().canEncode(text);
+      }
+      return true;
+    }
+
+    void write(Bulk bulk, String name, int count) throws Exception {
+      BitSet valid = known.cardinality() == count ? null : known;
+      if (kind == LONG) {
+        bulk.longs(name, longs, valid);
+      } else if (kind == DOUBLE) {
+        bulk.doubles(name, doubles, valid);
+      } else {
+        for (int i = known.nextClearBit(0); i < count; i = known.nextClearBit(i + 1)) texts[i] = null;
+        bulk.strings(name, texts);
+      }
+    }
+  }
+}

@@ -1,0 +1,284 @@
+"""What the log of a Delta table says of its files, for one version of the table.
+
+The JVM sends the files of a version with the statistics as the log has them, or what changed since another version that
+is known here. Statistics go by physical column names; a column that a file's statistics do not mention is unknown, since
+they cover only the first 32 columns or those that the table names (rule S1).
+
+What is believed, and what is not:
+
+=======================================  ============================================================================
+in the log                               taken as
+=======================================  ============================================================================
+no statistics, or no number of rows      everything unknown but the partition values
+a deletion vector, or bounds not tight   bounds that may not occur; rows less those deleted; a null count is only
+                                         known if it is none or all (rule S4)
+timestamps, cut to milliseconds          the maximum is raised by 999 µs; before 1972 and not in UTC both bounds are
+                                         widened by a minute, since the log's offsets have no seconds
+strings, cut to 32 characters            bounds that may not occur; with a replacement character unknown, since it may
+                                         stand for bytes that compare differently
+floats                                   widened to the neighbouring number, since the log has few digits
+doubles that once were floats            the same
+decimals of more than 15 digits          unknown once bounds are not tight: Delta rounds them when it rewrites them
+NaN, infinities                          no bound; NaN counts are unknown, since not all writers take NaN as greatest
+a null count beyond the rows, or of all  unknown, and so are the bounds
+rows beside bounds
+=======================================  ============================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.bridge.bulk import read_bulk
+from secateur.errors import WireError
+from secateur.query.types import INTEGERS, DataType, parse_type
+from secateur.stats.filestats import ColumnStats, FileStats, Mask, ScanColumn
+from secateur.stats.listing import partition_values
+from secateur.stats.store import Store
+from secateur.stats.tablestats import partition_stats
+
+Ints = npt.NDArray[np.int64]
+
+_TIMESTAMP = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$"
+_LOCAL = r"^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,6})?)?$"
+_DATE = r"^\d{4}-\d\d-\d\d$"
+_ODD_OFFSETS_UNTIL = 63_072_000_000_000  # 1972-01-01: since then no zone's offset has seconds, in microseconds
+_MINUTE = 60_000_000
+_DOUBLE_DIGITS = 15
+_WIDE = Context(prec=80)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A top-level column of the table, by the name that queries use."""
+
+    name: str
+    type: DataType
+    once_narrower: bool
+    """Its type was widened, so that statistics of old files are of the narrower one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeltaSource:
+    """The files of one version. ``facts`` has a row per file, bounds in their type's domain, null = unknown."""
+
+    fingerprint: str
+    roots: tuple[str, ...]
+    fields: tuple[Field, ...]
+    partition_types: tuple[tuple[str, DataType], ...]
+    facts: pa.Table
+
+    @property
+    def count(self) -> int:
+        return self.facts.num_rows
+
+    @staticmethod
+    def from_wire(wire: dict[str, Any], base: DeltaSource | None = None) -> DeltaSource:
+        """The version that the bridge sends: all its files, or those of ``base`` without some and with others."""
+        columns = read_bulk(wire["bulk"])
+        fields = tuple(Field(name, parse_type(type_), bool(widened)) for name, type_, widened in wire["cols"])
+        partitions = tuple((name, parse_type(type_)) for name, type_ in wire["pcols"])
+        facts = _facts(columns, fields, partitions, wire["pvals"])
+        if base is not None:
+            keep = np.ones(base.count, dtype=np.bool_)
+            keep[columns["gone"].to_numpy()] = False
+            facts = pa.concat_tables([base.facts.filter(pa.array(keep)), facts]).combine_chunks()
+        if facts.num_rows != wire["count"]:
+            raise WireError(f"a version of {wire['roots'][0]} has {wire['count']} files, but {facts.num_rows} came")
+        return DeltaSource(wire["fp"], tuple(wire["roots"]), fields, partitions, facts)
+
+
+class DeltaTable:
+    """What is known of the files of a version."""
+
+    def __init__(self, source: DeltaSource) -> None:
+        self._source = source
+        self._physical = self._column("rows")
+        deleted = self._column("deleted")
+        left = pc.subtract(self._physical, deleted)
+        self._rows = pc.if_else(pc.greater_equal(left, 0), left, pa.scalar(None, pa.int64()))
+        self._loose = pc.or_(self._column("wide"), pc.greater(deleted, 0))
+        self.files = FileStats(self._rows, self._column("size"), self._load)
+
+    @classmethod
+    def load(cls, source: DeltaSource, stores: Sequence[Store]) -> DeltaTable:
+        """The log is all there is: what secateur stores is not asked."""
+        return cls(source)
+
+    @property
+    def missing(self) -> Mask:
+        """The files without statistics in the log."""
+        flags: Mask = self._physical.is_null().to_numpy(zero_copy_only=False)
+        return flags
+
+    @property
+    def row_group_counts(self) -> pa.Array:
+        """Unknown: the log does not say."""
+        return pa.nulls(self._source.count, pa.int32())
+
+    def row_groups(self, indices: Ints) -> tuple[FileStats, Ints]:
+        """Each file is its own entry."""
+        return self.files.take(indices), indices
+
+    def _column(self, name: str) -> pa.Array:
+        column = self._source.facts[name]
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+    def _load(self, column: ScanColumn) -> ColumnStats | None:
+        if column.type.domain is None or column.kind == "hidden":
+            return None
+        if column.kind == "partition":
+            known = dict(self._source.partition_types).get(column.name)
+            if known != column.type or f"partition:{column.name}" not in self._source.facts.column_names:
+                return None
+            return partition_stats(column.type, self._column(f"partition:{column.name}"), self._rows)
+        field = next((f for f in self._source.fields if f.name == column.name), None)
+        if field is None or field.type != column.type or f"nulls:{field.name}" not in self._source.facts.column_names:
+            return None
+        return self._data(field)
+
+    def _data(self, field: Field) -> ColumnStats:
+        nulls = self._column(f"nulls:{field.name}")
+        if f"low:{field.name}" in self._source.facts.column_names:
+            low, high = self._column(f"low:{field.name}"), self._column(f"high:{field.name}")
+        else:
+            low = high = pa.nulls(len(nulls), field.type.domain)
+        all_null = pc.equal(nulls, self._physical)
+        bounded = pc.or_(low.is_valid(), high.is_valid())
+        wrong = pc.or_(pc.less(nulls, 0), pc.greater(nulls, self._physical))
+        wrong = pc.or_(wrong.fill_null(False), pc.and_(all_null, bounded).fill_null(False))
+        # Empty files have no values and count none.
+        wrong = pc.and_not(wrong, pc.equal(self._physical, 0).fill_null(False))
+        nulls = _unless(wrong, nulls)
+        unsure = pc.and_(self._loose, pc.and_not(pc.not_equal(nulls, 0), all_null).fill_null(True))
+        nulls = pc.if_else(pc.and_(self._loose, all_null).fill_null(False), self._rows, _unless(unsure, nulls))
+        rounded = field.type.name == "decimal" and field.type.precision > _DOUBLE_DIGITS
+        unbounded = pc.or_(wrong, self._loose) if rounded else wrong
+        low, high = _unless(unbounded, low), _unless(unbounded, high)
+        exact = np.zeros(len(nulls), dtype=np.bool_)
+        if field.type.name in (*INTEGERS, "date", "decimal"):
+            occurs = pc.and_not(pc.greater(self._rows, 0).fill_null(False), self._loose)
+            exact = occurs.to_numpy(zero_copy_only=False)
+        return ColumnStats(low, high, nulls, self._nans(field, nulls), exact, exact)
+
+    def _nans(self, field: Field, nulls: pa.Array) -> pa.Array:
+        zeros = pa.array(np.zeros(len(nulls), dtype=np.int64))
+        if not field.type.is_float:
+            return zeros
+        return _unless(pc.invert(pc.equal(nulls, self._rows).fill_null(False)), zeros)
+
+
+def _unless(unknown: pa.Array, array: pa.Array) -> pa.Array:
+    """The array with some entries made unknown.
+
+    >>> _unless(pa.array([True, False, False]), pa.array([1, 2, None])).to_pylist()
+    [None, 2, None]
+    """
+    if not pc.any(unknown).as_py():
+        return array
+    # Not by if_else: before Arrow 24 it garbles slices of strings if the other side is null (apache/arrow#49410).
+    flags = unknown.to_numpy(zero_copy_only=False)
+    return array.take(pa.array(np.arange(len(array)), mask=flags))
+
+
+def _facts(
+    columns: dict[str, pa.Array],
+    fields: Sequence[Field],
+    partitions: Sequence[tuple[str, DataType]],
+    values: list[list[Any]],
+) -> pa.Table:
+    facts = {name: columns[name] for name in ("size", "deleted", "rows", "wide")}
+    for position, field in enumerate(fields):
+        if f"nulls{position}" in columns:
+            facts[f"nulls:{field.name}"] = columns[f"nulls{position}"]
+        if f"low{position}" in columns and field.type.domain is not None:
+            low, high = _bounds(field, columns[f"low{position}"], columns[f"high{position}"])
+            facts[f"low:{field.name}"], facts[f"high:{field.name}"] = low, high
+    for position, (name, kind) in enumerate(partitions):
+        typed = partition_values([row[position] for row in values], kind)
+        if typed is not None:
+            facts[f"partition:{name}"] = typed.take(columns["partition"])
+    return pa.table(facts)
+
+
+def _bounds(field: Field, low: pa.Array, high: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The bounds in the type's domain, widened by what the log leaves out."""
+    kind = field.type.name
+    if kind in ("float", "double"):
+        if kind == "double" and not field.once_narrower:
+            return low, high
+        return _neighbour(low, -np.inf), _neighbour(high, np.inf)
+    if kind == "string":
+        return _strings(low), _strings(high)
+    if kind == "decimal":
+        return _decimals(low, field.type), _decimals(high, field.type)
+    if kind == "date":
+        return tuple(_parsed(t, _DATE, pa.date32()).cast(pa.int32()).cast(pa.int64()) for t in (low, high))  # type: ignore[return-value]
+    if kind == "timestamp_ntz":
+        first, last = (_parsed(t, _LOCAL, pa.timestamp("us")).cast(pa.int64()) for t in (low, high))
+        return first, pc.add(last, 999)
+    if kind == "timestamp":
+        first, last = (_parsed(t, _TIMESTAMP, pa.timestamp("us", "UTC")).cast(pa.int64()) for t in (low, high))
+        return pc.subtract(first, _offset_error(low, first)), pc.add(pc.add(last, 999), _offset_error(high, last))
+    return low, high
+
+
+def _parsed(texts: pa.Array, pattern: str, kind: pa.DataType) -> pa.Array:
+    """Texts of one form as values, null where they are of another."""
+    odd = pc.invert(pc.match_substring_regex(texts, pattern)).fill_null(False)
+    try:
+        return _unless(odd, texts).cast(kind)
+    except pa.ArrowInvalid:  # such as a 30th of February: the whole is not to be trusted
+        return pa.nulls(len(texts), kind)
+
+
+def _offset_error(texts: pa.Array, micros: pa.Array) -> pa.Array:
+    """How far a timestamp may be off because its zone's offset at that time had seconds, which the log leaves out."""
+    old = pc.and_(pc.less(micros, _ODD_OFFSETS_UNTIL), pc.invert(pc.ends_with(texts, "Z")))
+    return pc.if_else(old.fill_null(False), pa.scalar(_MINUTE, pa.int64()), pa.scalar(0, pa.int64()))
+
+
+def _neighbour(values: pa.Array, towards: float) -> pa.Array:
+    """The next float from the float that a number with few digits stands for.
+
+    >>> _neighbour(pa.array([0.1, None]), np.inf).to_pylist()
+    [0.10000000894069672, None]
+    """
+    with np.errstate(over="ignore"):
+        narrow = values.to_numpy(zero_copy_only=False).astype(np.float32)
+    moved = np.nextafter(narrow, np.float32(towards)).astype(np.float64)
+    return pa.array(moved, mask=values.is_null().to_numpy(zero_copy_only=False))
+
+
+def _strings(texts: pa.Array) -> pa.Array:
+    return _unless(pc.match_substring(texts, "\ufffd").fill_null(False), texts).cast(pa.binary())
+
+
+def _decimals(texts: pa.Array, kind: DataType) -> pa.Array:
+    try:
+        return texts.cast(kind.domain)
+    except pa.ArrowInvalid:  # an exponent, or more digits than the column has
+        return pa.array([_decimal(t, kind.scale) for t in texts.to_pylist()], kind.domain)
+
+
+def _decimal(text: str | None, scale: int) -> Decimal | None:
+    """
+    >>> _decimal("1E+3", 2), _decimal("1.234", 2), _decimal("1E-2", 2)
+    (Decimal('1000.00'), None, Decimal('0.01'))
+    """
+    if text is None:
+        return None
+    try:
+        value = Decimal(text)
+        fitted = value.quantize(Decimal(1).scaleb(-scale), context=_WIDE)
+    except InvalidOperation:
+        return None
+    return fitted if fitted == value and len(fitted.as_tuple().digits) <= 38 else None

@@ -1,0 +1,148 @@
+"""Where something about a Delta table is not as it should be, its queries behave as without secateur."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import secateur
+from tests.fixtures import Same
+from tests.formats.delta import append, read, rows
+
+pytestmark = pytest.mark.usefixtures("patient")
+
+
+@pytest.fixture
+def table(spark: SparkSession, lake: Path) -> Path:
+    append(rows(spark, 0, 3).select("id", "i"), lake / "t")
+    append(rows(spark, 3, 1).select("id", "i"), lake / "t")
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    return lake / "t"
+
+
+def test_a_log_that_cannot_be_read(spark: SparkSession, pruner: secateur.Pruner, table: Path) -> None:
+    commit = table / "_delta_log" / f"{0:020}.json"
+    commit.write_text(commit.read_text().replace('{"add"', '{"add"}{', 1))
+    for crc in (table / "_delta_log").glob(".*.crc"):
+        crc.unlink()
+    frame = read(spark, table, "id = 250")
+    with pruner.paused():
+        try:
+            expected = len(frame.collect())
+        except Exception as problem:
+            expected = type(problem)  # type: ignore[assignment]
+    try:
+        found = len(read(spark, table, "id = 250").collect())
+    except Exception as problem:
+        found = type(problem)  # type: ignore[assignment]
+    assert found == expected
+
+
+def test_statistics_that_are_no_json(spark: SparkSession, same: Same, table: Path) -> None:
+    commit = table / "_delta_log" / f"{1:020}.json"
+    text = commit.read_text()
+    assert '"stats":"{' in text
+    commit.write_text(text.replace('"stats":"{', '"stats":"{[', 1))
+    for crc in (table / "_delta_log").glob("*.crc"):
+        crc.unlink()
+    for crc in (table / "_delta_log").glob(".*.crc"):
+        crc.unlink()
+    found = same(lambda: read(spark, table, "i + 0 = 50"))
+    assert (len(found.rows), found.files) == (1, 2)
+
+
+def test_a_missing_file(spark: SparkSession, pruner: secateur.Pruner, table: Path) -> None:
+    lost = read(spark, table, "id = 250").inputFiles()
+    assert len(lost) == 1
+    Path(lost[0].removeprefix("file:")).unlink()
+    with pytest.raises(Exception, match="parquet"):
+        read(spark, table, "id = 250").collect()
+    with pruner.paused(), pytest.raises(Exception, match="parquet"):
+        read(spark, table, "id = 250").collect()
+    assert len(read(spark, table, "id = 50").collect()) == 1
+
+
+def test_a_python_that_fails(
+    spark: SparkSession, pruner: secateur.Pruner, same: Same, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from secateur import decide
+
+    def broken(*_: object, **__: object) -> object:
+        raise RuntimeError("broken on purpose")
+
+    monkeypatch.setattr(decide, "run_passes", broken)
+    found = same(lambda: read(spark, table, "id = 250"))
+    assert found.files == found.plain_files == 1
+    assert [r.code for r in found.summary.reasons] == ["decide-failed"]
+
+
+def test_skipping_switched_off(spark: SparkSession, same: Same, table: Path) -> None:
+    spark.conf.set("spark.databricks.delta.stats.skipping", "false")
+    try:
+        found = same(lambda: read(spark, table, "id = 250"))
+    finally:
+        spark.conf.unset("spark.databricks.delta.stats.skipping")
+    assert "stats.skipping" in found.summary.scans[0].reasons[0].text
+
+
+OTHER_VERSION = """
+import sys
+from pyspark.sql import SparkSession
+from tools import connectors
+import secateur
+from secateur.bridge import jvm
+
+sources = jvm.java_sources
+def changed(connectors=()):
+    return {n: t.replace("loadActions()", "actionsOfAnotherVersion()") for n, t in sources(connectors).items()}
+jvm.java_sources = changed
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+for key, value in connectors.settings(sys.argv[1]).items():
+    builder = builder.config(key, value)
+spark = builder.config("spark.driver.memory", "1g").getOrCreate()
+pruner = secateur.attach(spark)
+print(spark.read.format("delta").load(sys.argv[2]).where("id = 250").count())
+print(pruner.last.scans[0].reasons[0].text)
+"""
+
+
+def test_a_connector_of_another_version(table: Path, lake: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", OTHER_VERSION, str(lake), str(table)], capture_output=True, text=True, timeout=300
+    )
+    lines = ran.stdout.splitlines()
+    assert lines[0] == "1", ran.stderr[-2000:]
+    assert "does not fit this version of the delta connector" in lines[1]
+    assert "actionsOfAnotherVersion" in lines[1]
+
+
+def test_collect(spark: SparkSession, pruner: secateur.Pruner, table: Path) -> None:
+    report = secateur.collect(spark, str(table))
+    assert (report.files_total, report.files_read, report.problem) == (4, 0, "")
+    assert "own metadata" in str(report)
+    spark.conf.set("spark.databricks.delta.stats.collect", "false")
+    try:
+        append(rows(spark, 4, 1).select("id", "i"), table)
+    finally:
+        spark.conf.unset("spark.databricks.delta.stats.collect")
+    report = secateur.collect(spark, f"{table}/")
+    assert (report.files_total, report.problem[:7]) == (5, "1 files")
+
+
+def test_a_rule_that_comes_after_delta(spark: SparkSession, same: Same, table: Path) -> None:
+    """Where Spark keeps its rules elsewhere, Delta plans first, and what it leaves is pruned."""
+    rules = spark._jsparkSession.extensions()
+    field = rules.getClass().getDeclaredField("preCBORules")
+    field.setAccessible(True)
+    buffer = field.get(rules)
+    buffer.append(buffer.remove(0))
+    try:
+        found = same(lambda: read(spark, table, "abs(i) + 0 = 250"))
+        assert (found.files, found.plain_files) == (1, 4)
+    finally:
+        buffer.prepend(buffer.remove(buffer.length() - 1))
+    assert same(lambda: read(spark, table, "abs(i) + 0 = 250")).files == 1
