@@ -103,6 +103,7 @@ _LINES = {
         ({int} + {int})
         ({int} - {int!})
         ({int} * {int!})
+        ({int} div {int})
         (- {int})
         cast({number} as {integer!})
         IF({bool}, {int}, {int})

@@ -68,8 +68,9 @@ class Judged:
 
     @property
     def wrong_files(self) -> list[int]:
-        """The numbers of the files that the verdict is wrong about."""
-        return [int(f) for f in np.flatnonzero((self.some_true & ~self.may) | (self.must & ~self.all_true))]
+        """The numbers of the files that the verdict is wrong about, in the way that :attr:`wrong` says."""
+        skipped, claimed = self.some_true & ~self.may, self.must & ~self.all_true
+        return [int(f) for f in np.flatnonzero(skipped if self.wrong_skip else claimed)]
 
     @property
     def decided(self) -> int:

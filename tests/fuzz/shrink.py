@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 import secateur
 from tests.fuzz.generate import Node
-from tests.fuzz.harness import Bench, Judged
+from tests.fuzz.harness import Bench
 from tests.fuzz.regressions import Regression, Setting, bench_of
 from tests.fuzz.tables import COLUMNS, Values
 
@@ -60,7 +60,7 @@ class Shrinker:
         for start in range(0, len(candidates), _BATCH):
             some = {str(node): node for node in candidates[start : start + _BATCH]}
             for judged in bench.judge(list(some)):
-                if _is_wrong(judged, wrong):
+                if judged.wrong == wrong:
                     return some[judged.sql]
         return None
 
@@ -95,11 +95,7 @@ class Shrinker:
         if not files:
             return None
         judged = next(self._bench(files).judge([str(node)]), None)
-        return judged.wrong_files[0] if judged is not None and _is_wrong(judged, wrong) else None
-
-
-def _is_wrong(judged: Judged, wrong: str) -> bool:
-    return judged.wrong_skip if wrong == "skip" else judged.wrong_must
+        return judged.wrong_files[0] if judged is not None and judged.wrong == wrong else None
 
 
 def _plainer(file: Values) -> Iterator[Values]:
