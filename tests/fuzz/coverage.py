@@ -15,7 +15,6 @@ NEVER_WRITTEN = {
     "NormalizeNaNAndZero": "Spark puts it around the keys of joins and groups",
     "TimeAdd": "the name of TimestampAddInterval in Spark 4.0",
     "CastTimestampNTZToLong": "Spark puts it into window()",
-    "UnixTimestamp": "Spark makes ToUnixTimestamp of it",
     **{
         f"Cast {interval} to {target}": "only from a column of that type, which no writer but Spark has"
         for target, intervals in (("interval day to second", DAY_TIME), ("interval year to month", YEAR_MONTH))
