@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 SPARK  ?= pyspark
-COUNT  ?= 7000
+COUNT  ?= 20000
 SEED   ?= 1
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
@@ -12,7 +12,7 @@ READY  := $(VENV)/.ready
 help:
 	@echo "make demo   the analyst's queries on a generated lake, with and without secateur"
 	@echo "make test   lint, types and all tests"
-	@echo "make fuzz   thousands of random expressions, put to Spark and to the evaluator (COUNT=7000 SEED=1)"
+	@echo "make fuzz   random expressions over every function with a rule, put to Spark and to the evaluator (COUNT=20000 SEED=1)"
 	@echo "make bench  the measurements of bench/, as ratios against plain Spark"
 	@echo "make clean  removes the virtual environment and what was generated"
 
@@ -28,10 +28,8 @@ lint: $(READY)
 	$(BIN)/mypy
 
 fuzz: java $(READY)
-	$(BIN)/python -m tests.fuzz.numbers --count $(COUNT) --seed $(SEED)
-	$(BIN)/python -m tests.fuzz.test_times $(COUNT) $(SEED)
-	$(BIN)/python -m tests.fuzz.test_strings $(COUNT) $(SEED)
-	$(BIN)/python -m tests.fuzz.implied $(COUNT) $(SEED)
+	$(BIN)/python -m tests.fuzz --count $(COUNT) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz.implied 2000 $(SEED)
 
 bench: java $(READY)
 	$(BIN)/python -m bench

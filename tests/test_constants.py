@@ -16,7 +16,7 @@ from pyspark.sql.functions import udf
 
 import secateur
 from tests.fixtures import Same
-from tests.fuzz.campaign import settings
+from tests.fuzz.regressions import settings
 
 CITIES = ["Berlin", "berlin", "Köln", "Ærø", None, "x-y-z", "2024-03-05", "17", "-0", " 8 ", "İstanbul", ""]
 

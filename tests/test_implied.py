@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 import secateur
 from secateur.bridge.metrics import rows_read
 from tests.fixtures import Same
-from tests.fuzz.campaign import settings
+from tests.fuzz.regressions import settings
 
 ROWS = 4000
 UTC = dt.timezone.utc

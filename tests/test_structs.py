@@ -15,7 +15,7 @@ import secateur
 from secateur.stats import footers
 from secateur.stats.segment import encode
 from tests.fixtures import Same
-from tests.fuzz.campaign import settings
+from tests.fuzz.regressions import settings
 
 SCHEMA = (
     "s struct<a: int, n: struct<x: string, d: date, z: decimal(9,2)>, l: array<int>, m: map<string, int>, `p.q`: int>, "

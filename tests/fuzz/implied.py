@@ -1,24 +1,22 @@
 """Implied predicates against Spark: whatever satisfies a condition has to satisfy what secateur says that it implies.
 
 ``python -m tests.fuzz.implied 3000`` puts thousands of random conditions to Spark, over the tables and in the words of
-the other campaigns; the second argument is the seed. Each is checked twice. In one query, row by row: is there a row
+the long campaign; the second argument is the seed. Each is checked twice. In one query, row by row: is there a row
 for which the condition is TRUE and the implied one is not? And for some of them as users see it: does the query give
 the same rows with the implied predicate handed to Parquet as without?
 """
 
 from __future__ import annotations
 
-import logging
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 from unittest.mock import patch
 
-import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -26,9 +24,12 @@ import secateur
 from secateur import decide
 from secateur.passes import run_passes
 from secateur.query.expressions import Column, Compare, Expression, IsNull, Literal, Or
-from tests.fuzz import numbers, test_strings, test_times
-from tests.fuzz.campaign import Conf, settings
+from tests.fuzz.__main__ import session
+from tests.fuzz.campaign import setting_of
+from tests.fuzz.generate import Generator
 from tests.fuzz.harness import Bench
+from tests.fuzz.regressions import Setting, bench_of
+from tests.fuzz.tables import tables
 
 
 @dataclass
@@ -134,44 +135,35 @@ def _rows(bench: Bench, condition: str) -> list[Any] | None:
         return None
 
 
-Campaign = tuple[Callable[[Random], Sequence[pa.Table]], Callable[[Random], str], Sequence[Conf]]
-_MODES = [{"spark.sql.ansi.enabled": "true"}, {"spark.sql.ansi.enabled": "false"}]
-
-
-def _number(rng: Random) -> str:
-    return numbers.Generator(rng.randrange(2**32)).predicate(rng.choice((1, 1, 2)))
-
-
-CAMPAIGNS: dict[str, Campaign] = {
-    "nasty numbers": (lambda rng: numbers.tables(rng.randrange(2**32), nasty=True), _number, _MODES),
-    "mild numbers": (lambda rng: numbers.tables(rng.randrange(2**32), nasty=False), _number, _MODES),
-    "times": (test_times.nasty, test_times.predicate, test_times.CONFS),
-    "strings": (test_strings.nasty, test_strings.predicate, _MODES),
-}
+def round_of(
+    spark: SparkSession, pruner: secateur.Pruner, folder: Path, seed: str, number: int, tally: Tally
+) -> Setting:
+    """Checks a hundred conditions over a table and in a setting of their own."""
+    rng = Random(f"implied {seed}/{number}")
+    setting, nasty = setting_of(number)
+    setting = replace(setting, lens="plain")  # what is implied goes to Parquet, which has the files' own statistics
+    files = tables(rng, nasty=nasty)
+    conditions = [str(p) for p in Generator(rng, files, nasty=nasty).predicates(100)]
+    with setting.of(spark):
+        check(bench_of(spark, pruner, folder, files, setting), conditions, tally, run=10)
+    return setting
 
 
 def main() -> None:
-    count, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "OFF")
-    spark = builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
-    logging.getLogger("SQLQueryContextLogger").disabled = True
+    count, seed = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "0"
+    spark = session()
     pruner = secateur.attach(spark, {"stats.auto": False})
-    total, rounds, wrong = Tally(), 0, 0
+    total, number, wrong = Tally(), 0, 0
     with tempfile.TemporaryDirectory() as folder:
         while total.asked < count:
-            name = list(CAMPAIGNS)[rounds % len(CAMPAIGNS)]
-            tables, generate, confs = CAMPAIGNS[name]
-            rng, conf = Random(f"{seed}/{rounds}"), confs[rounds // len(CAMPAIGNS) % len(confs)]
-            bench = Bench(spark, pruner, Path(folder) / f"r{rounds}", tables(rng))
-            with settings(spark, conf):
-                check(bench, [generate(rng) for _ in range(100)], total, run=10)
-            rounds += 1
-            print(f"seed {seed} round {rounds} {name} {dict(conf)}: {total}", flush=True)
+            setting = round_of(spark, pruner, Path(folder), seed, number, total)
+            print(f"implied: seed {seed} round {number} {setting}: {total}", flush=True)
             wrong += len(total.wrong)
             while total.wrong:
-                print("WRONG", dict(conf), total.wrong.pop(), flush=True)
+                print("WRONG", setting, total.wrong.pop(), flush=True)
+            number += 1
     spark.stop()
+    print(f"implied: {'FAILED' if wrong else 'passed'}: {total}, {wrong} wrong in all")
     raise SystemExit(wrong > 0)
 
 
