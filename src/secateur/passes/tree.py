@@ -40,7 +40,7 @@ from secateur.query.plan import Settings
 from secateur.query.types import BOOLEAN
 from secateur.reason.evaluate import verdict_of
 from secateur.reason.facts import facts
-from secateur.reason.ranges import Columns, Scope
+from secateur.reason.ranges import Columns, Scope, column_source
 from secateur.reason.rules import RULES
 from secateur.stats.filestats import BLOCK, FileStats, Mask
 
@@ -327,8 +327,8 @@ class PruningTree:
     def _prepare(self, node: Node, stats: FileStats) -> None:
         """Fetches what a node reads, so that this does not count as its cost."""
         for column in node.reads:
-            source = self._columns.get(column.id)
-            if source is not None and source.type == column.type:
+            source = column_source(column, self._columns)
+            if source is not None:
                 try:
                     facts(stats, source)
                 except Exception:

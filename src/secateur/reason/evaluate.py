@@ -259,10 +259,11 @@ def _in(values: tuple[Value, ...], found: Facts | None, scope: Scope) -> Verdict
     if found is None:
         return Verdict.unknown(count)
     type_ = found.type
-    key = ("in", id(values), type_)  # the predicate holds the values as long as the memo lives
+    key = ("in", id(values), type_)
     if key not in scope.memo:
-        scope.memo[key] = _listed(values, type_)
-    known = scope.memo[key]
+        # With the values themselves, so that no others get their id as long as the memo lives.
+        scope.memo[key] = (values, _listed(values, type_))
+    known = scope.memo[key][1]
     if known is None:
         return Verdict.unknown(count)
     numbers, nan = known
