@@ -49,6 +49,11 @@ _CASTS = ["tinyint", "smallint", "int", "bigint", "float", "double", "decimal(9,
 _CASTS += ["decimal(5,3)", "decimal(3,0)", "decimal(10,0)", "decimal(38,30)", "decimal(1,1)"]
 
 
+_BIT_FUNCTIONS = ["(~i)", "(~a)", "(i & 12)", "(l & -8)", "(i & i)", "(i | 5)", "(l | l)", "(i ^ 3)", "(b ^ b)"]
+_BIT_FUNCTIONS += ["shiftright(i, 2)", "shiftright(l, 65)", "shiftleft(i, 3)", "shiftleft(l, 60)", "shiftleft(i, 31)"]
+_BIT_FUNCTIONS += ["bit_count(i)", "bit_count(t)", "(-i & i)", "((i + 3) & (b | 1))"]
+
+
 def tables(seed: int, *, nasty: bool) -> list[pa.Table]:
     """The files."""
     rng = random.Random(seed)
@@ -154,6 +159,8 @@ class Generator:
 
     def number(self, depth: int) -> str:
         rng = self.rng
+        if rng.random() < 0.06:
+            return rng.choice(_BIT_FUNCTIONS)
         if depth <= 0 or rng.random() < 0.1:
             return (
                 rng.choice([*INTEGERS, *FLOATS, *DECIMALS, "i", "e", "p", "q"])

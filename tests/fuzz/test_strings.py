@@ -142,10 +142,30 @@ def expression(rng: Random, depth: int = 0) -> str:
             f"rtrim({inner})",
             f"rtrim({inner})",
             f"trim({rng.choice(('BOTH', 'LEADING', 'TRAILING'))} {rng.choice(quotes)} FROM {inner})",
+            # What has no rule is evaluated by Spark where it is constant.
+            f"reverse({inner})",
+            f"replace({inner}, 'a', {_literal(rng)})",
+            f"lpad({inner}, {rng.choice((2, 5))}, 'x')",
+            f"initcap({inner})",
+            f"regexp_replace({inner}, '[ab]+', 'q')",
+            f"regexp_extract({inner}, '(a|b)(.)', 2)",
+            f"concat_ws('-', {inner}, {expression(rng, depth + 1)})",
+            f"get(split({inner}, 'b'), 0)",
+            f"IF({inner} > 'b', reverse({inner}), t)",
+            "cast(i AS string)",
         )
     )
 
 
+PARSED = (
+    "try_cast({} AS int)",
+    "instr({}, 'b')",
+    "ascii({})",
+    "levenshtein({}, 'abc')",
+    "size(split({}, 'b'))",
+    "try_cast(substring({}, 2, 2) AS double)",
+    "year(try_to_date({}, 'yyyy'))",
+)
 quotes = ("'x'", "'a '", "''", "'é'", "'cb'")
 
 
@@ -159,6 +179,8 @@ def predicate(rng: Random, depth: int = 0) -> str:
         return f"NOT ({predicate(rng, depth + 1)})"
     left = expression(rng)
     roll = rng.random()
+    if roll < 0.03:
+        return f"{rng.choice(PARSED).format(left)} {rng.choice(('>', '<=', '=', '<=>'))} {rng.choice(('0', '2', '10'))}"
     if roll < 0.08:
         return f"{left} IS {rng.choice(('', 'NOT '))}NULL"
     if roll < 0.15:

@@ -209,6 +209,8 @@ def _date(rng: Random, depth: int) -> Typed:
             f"({inner} + {rng.choice(YEAR_MONTHS)})",
             f"({inner} - {rng.choice(YEAR_MONTHS)})",
             "date_from_unix_date(i)",
+            f"make_date(year({inner}), {rng.choice((1, 2, 12))}, {rng.choice((1, 28, 29, 31))})",
+            "make_date(i, 1, 1)",
         )
     )
     return made, _date_literal
@@ -227,6 +229,8 @@ def _ts(rng: Random, depth: int) -> Typed:
             f"({inner} {rng.choice('+-')} {rng.choice(DAY_TIMES)})",
             f"({inner} {rng.choice('+-')} {rng.choice(YEAR_MONTHS)})",
             f"timestampadd({rng.choice(LONG_UNITS)}, {rng.choice(ADDED)}, {inner})",
+            f"from_utc_timestamp({inner}, '{rng.choice(ZONES)}')",
+            f"to_utc_timestamp({inner}, '{rng.choice(ZONES)}')",
             "timestamp_seconds(l)",
             "timestamp_millis(l)",
             "timestamp_micros(l)",
@@ -270,6 +274,9 @@ def _field(rng: Random, depth: int) -> Typed:
     if roll < 0.25:
         name = rng.choice(("hour", "minute", "second"))
         return f"{name}({_any_time(rng, depth + 1)})", lambda r: str(r.choice((0, 1, 2, 3, 12, 22, 23, 30, 59)))
+    if roll < 0.3:
+        made = f"extract(SECOND FROM {_any_time(rng, depth + 1)})"
+        return made, lambda r: r.choice(("0", "0.000001", "1.5", "30", "59", "59.999999"))
     if roll < 0.4:
         made = f"datediff({_date(rng, depth + 1)[0]}, {rng.choice((_date(rng, depth + 1)[0], _date_literal(rng)))})"
         return made, lambda r: str(r.choice((-1000, -31, -1, 0, 1, 7, 400, 100000)))
@@ -333,6 +340,8 @@ def _text(rng: Random, depth: int) -> Typed:
             f"cast({_date(rng, depth + 1)[0]} as string)",
             f"cast({_ts(rng, depth + 1)[0]} as string)",
             f"cast({_ntz(rng, depth + 1)[0]} as string)",
+            f"dayname({_date(rng, depth + 1)[0]})",
+            f"reverse(date_format({_ts(rng, depth + 1)[0]}, '{rng.choice(FORMATS)}'))",
         )
     )
     if rng.random() < 0.3:
@@ -411,6 +420,9 @@ next_day(d, 'MON') > date'2024-12-24'
 to_date(ts) BETWEEN date'2024-03-01' AND date'2024-04-15'
 cast(ts AS date) < date'2023-04-01'
 cast(d AS timestamp) >= timestamp'2024-11-01'
+make_date(year(d), 1, 1) = date'2024-01-01'
+from_utc_timestamp(ts, 'Asia/Tokyo') < timestamp_micros(1680000000000000)
+to_utc_timestamp(ts, 'America/New_York') < timestamp_micros(1680000000000000)
 cast(ts AS timestamp_ntz) < timestamp_ntz'2023-02-01'
 cast(n AS timestamp) < timestamp'2023-02-01'
 date_add(d, 7) > date'2024-12-30'
