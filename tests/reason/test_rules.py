@@ -16,11 +16,11 @@ from secateur.query.types import DataType, parse_type
 from secateur.reason.evaluate import evaluate, verdict_of
 from secateur.reason.facts import Facts
 from secateur.reason.ranges import Scope, facts_of
-from secateur.reason.rules import RULES, casts, conditionals, numbers
+from secateur.reason.rules import RULES, bits, casts, conditionals, numbers
 from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
 
 TYPES = ["tinyint", "int", "bigint", "float", "double", "decimal(9,2)", "decimal(38,38)", "boolean", "string", "date"]
-FUNCTIONS = sorted({*numbers.RULES, *casts.RULES, *conditionals.RULES})
+FUNCTIONS = sorted({*numbers.RULES, *bits.RULES, *casts.RULES, *conditionals.RULES})
 EXTREMES: dict[str, list[Value]] = {
     "tinyint": [-128, 0, 127],
     "int": [-(2**31), 0, 2**31 - 1],

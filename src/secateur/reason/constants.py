@@ -55,6 +55,7 @@ Evaluable = Compare | In | IsNull | IsNotNull | StartsWith | Like | Call
 MOST_ROWS = 4096
 """No more tuples of constants than these are evaluated for one expression."""
 _MOST_COLUMNS = 5
+_DENSE = 1 << 16
 _BLUNT = frozenset({*STRINGS, "DateFormatClass", "FromUnixTime", "MonthsBetween"})
 """Functions whose rules do not tell all that could be told of constants; those of strings know ASCII only."""
 
@@ -129,7 +130,10 @@ def distinct_rows(wanted: Sequence[Column], stats: FileStats, columns: Columns) 
         if np.max(codes, initial=0) > MOST_ROWS**2:
             return None
         codes = np.where((codes < 0) | (constants.codes < 0), -1, codes * (len(constants.values) + 1) + constants.codes)
-    taken = np.unique(codes[codes >= 0])
+    codes = codes[codes >= 0]
+    # Counting is faster than sorting, as long as there is little to count.
+    dense = np.max(codes, initial=0) < _DENSE
+    taken = np.flatnonzero(np.bincount(codes)) if dense and len(codes) else np.unique(codes)
     if not 0 < len(taken) <= MOST_ROWS:
         return None
     parts: list[list[Value]] = []
@@ -252,10 +256,16 @@ class Evaluated:
             # NULL is one more member, and what is not constant comes last, where -1 finds it.
             member = np.concatenate([member, [len(members), -1]]).astype(np.int64)[constants.codes]
             keys = np.where((keys < 0) | (member < 0), -1, keys * (len(members) + 1) + member)
-        at = np.searchsorted(self._keys, keys)
-        at = np.minimum(at, len(self._keys) - 1)
-        positions: Ints = np.where(self._keys[at] == keys, self._order[at], -1)
+        positions = self._lookup(keys)
         return positions if (positions >= 0).any() else None
+
+    def _lookup(self, keys: Ints) -> Ints:
+        if self._keys[-1] < _DENSE and np.max(keys, initial=0) < _DENSE:
+            table = np.full(max(self._keys[-1], np.max(keys, initial=0)) + 2, -1)  # the last one is for those without
+            table[self._keys] = self._order
+            return table[keys]
+        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[at] == keys, self._order[at], -1)
 
     def _facts(self, at: Ints) -> Facts:
         null = to_mask(self.values.is_null())[at]

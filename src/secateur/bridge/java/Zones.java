@@ -9,7 +9,11 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.FromUTCTimestamp;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
+import org.apache.spark.sql.catalyst.expressions.ToUTCTimestamp;
+import org.apache.spark.sql.catalyst.util.DateTimeUtils$;
 
 /**
  * The time zones that a plan's expressions use, with their offsets as this Java knows them: Python's own tables may be of
@@ -22,8 +26,18 @@ final class Zones {
 
   /** Notes the zone of an expression and returns its name, null if it has none. */
   String of(Expression e) {
-    if (!(e instanceof TimeZoneAwareExpression) || ((TimeZoneAwareExpression) e).timeZoneId().isEmpty()) return null;
-    ZoneId zone = ((TimeZoneAwareExpression) e).zoneId();
+    ZoneId zone = null;
+    if (e instanceof FromUTCTimestamp || e instanceof ToUTCTimestamp) {
+      Object name = e.children().apply(1) instanceof Literal ? ((Literal) e.children().apply(1)).value() : null;
+      try {
+        zone = name == null ? null : DateTimeUtils$.MODULE$.getZoneId(name.toString());
+      } catch (RuntimeException unknown) {
+        return null; // the query will tell
+      }
+    } else if (e instanceof TimeZoneAwareExpression && ((TimeZoneAwareExpression) e).timeZoneId().isDefined()) {
+      zone = ((TimeZoneAwareExpression) e).zoneId();
+    }
+    if (zone == null) return null;
     used.put(zone.getId(), zone);
     return zone.getId();
   }

@@ -1,10 +1,11 @@
 """The rules of functions, a module for each kind: the range of a result from the ranges of the arguments."""
 
 from secateur.reason.ranges import Rule
-from secateur.reason.rules import casts, conditionals, numbers, strings, times
+from secateur.reason.rules import bits, casts, conditionals, numbers, strings, times
 
 RULES: dict[str, Rule] = {
     **numbers.RULES,
+    **bits.RULES,
     **casts.RULES,
     **conditionals.RULES,
     **times.RULES,

@@ -57,6 +57,13 @@ Cbrt | cbrt(a) | as exp | range | range | never
 Atan | atan(a) | as exp | range | range | never
 Sinh | sinh(a) | as exp | range | range | never
 Tanh | tanh(a) | as exp | range | range | never
+BitwiseNot | ~a | mirrored: -a - 1 | range | range | never
+BitwiseAnd | a & b | 0 to the lesser of both where none is negative, to the one that is not if one can be | range | range | any value where both can be negative
+BitwiseOr | bitwise or of a and b | from the greater of both to below the next power of two | range | range | any value where one can be negative
+BitwiseXor | a ^ b | 0 to below the next power of two | range | range | as for or
+ShiftRight | shiftright(a, n) | grows with a | range | range | n is no literal
+ShiftLeft | shiftleft(a, n) | a times a power of two | range | range | n is no literal; any value where it could overflow, since Spark wraps around
+BitwiseCount | bit_count(a) | 0 to 64 | range | range | never
 ToDegrees | degrees(a) | as exp | range | range | never
 ToRadians | radians(a) | as exp | range | range | never
 Log | ln(a) | grows with a | range | range | NULL where a can be at or below 0
@@ -98,6 +105,10 @@ Minute | minute(t) | grows with local time within an hour, else 0 to 59 | range 
 Second | second(t) | grows with local time within a minute, else 0 to 59 | range | range | as hour
 TruncDate | trunc(d, unit) | grows with the date | range | range | a unit that is no literal, or that Spark does not know
 TruncTimestamp | date_trunc(unit, t) | grows with local time | range | range | a unit that is no literal, or that Spark does not know
+SecondWithFraction | extract(SECOND FROM t) | grows with local time within a minute, else 0 to 59.999999 | range | range | as hour
+FromUTCTimestamp | from_utc_timestamp(t, zone) | the local time in the zone, taken for UTC | range | range | as hour; the zone is no literal
+ToUTCTimestamp | to_utc_timestamp(t, zone) | the moment of a local time in the zone | range | range | as from_utc_timestamp
+MakeDate | make_date(y, m, d) | all days of the years | range | never | as year; NULL is always possible, since a day need not exist
 LastDay | last_day(d) | grows with the date | range | range | as year
 NextDay | next_day(d, day) | grows with the date | range | range | a day that is no literal, or that Spark does not know
 DateAdd | date_add(d, n) | the sum of the bounds | range | range | a result that may leave the dates, where Spark wraps around

@@ -12,7 +12,9 @@ Quarter, Month, DayOfYear                         grows with the date within a y
 WeekOfYear                                        the same within a year of ISO weeks
 DayOfMonth                                        grows with the date within a month, else 1 to 31
 DayOfWeek, WeekDay                                grows with the date within a week, from Sunday or from Monday
-Hour, Minute, Second                              grows with local time within a day, an hour, a minute
+Hour, Minute, Second, SecondWithFraction          grows with local time within a day, an hour, a minute
+FromUTCTimestamp, ToUTCTimestamp                  to and from the local time of a zone; gives up if it is no literal
+MakeDate                                          all of the years, or NULL
 TruncDate, LastDay, NextDay                       grows with the date; gives up if the unit or day is no literal
 TruncTimestamp                                    grows with local time; gives up if the unit is no literal
 DateAdd, DateSub, AddMonths, DateAddYMInterval    grows with both (DateSub falls with the second); gives up if the
@@ -38,11 +40,15 @@ DateFormatClass, FromUnixTime                     formats that write larger unit
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from secateur.query.expressions import Call, Expression, Literal
-from secateur.query.types import DAY_TIME, INTEGERS, YEAR_MONTH
+from secateur.query.types import DAY_TIME, INTEGERS, YEAR_MONTH, DataType
 from secateur.reason.facts import Bound, Facts
 from secateur.reason.ranges import Rule, Scope
 from secateur.reason.rules import calendar, texts
@@ -61,6 +67,7 @@ from secateur.reason.rules.moments import (
     zone_of,
 )
 from secateur.reason.rules.spans import DAY, INT32, INT64, Ints, Span, facts_from, span_of, strict
+from secateur.stats.filestats import Mask
 
 _UNITS: dict[str, tuple[int, int, int]] = {
     "MICROSECOND": (0, 0, 1),
@@ -274,6 +281,54 @@ def _unix_timestamp(call: Call, scope: Scope) -> Facts | None:
     return facts_from(call.type, _truncated(low, SECOND), _truncated(high, SECOND), span.known, span.facts)
 
 
+def _second_with_fraction(call: Call, scope: Scope) -> Facts | None:
+    """extract(SECOND FROM ts): grows with local time within a minute, else 0 to 59.999999."""
+    found = local_of(call.args[0], call, scope)
+    if found is None or call.type != DataType("decimal", 8, 6):
+        return None
+    span, _ = found
+    low, high = within(lambda t: t // MINUTE, lambda t: t % MINUTE, 0, MINUTE - 1)(span.low, span.high)
+    least, most = (Bound(_millionths(values, span.known), ~span.known) for values in (low, high))
+    return strict(call.type, least, most, ~span.known, span.facts)
+
+
+def _millionths(values: Ints, known: Mask) -> pa.Array:
+    """Whole numbers as decimals with six digits behind the point."""
+    whole = pa.array(values, mask=~known).cast(pa.decimal128(19, 0))
+    return pc.multiply(whole, pa.scalar(Decimal("0.000001"), pa.decimal128(6, 6))).cast(pa.decimal128(38, 6))
+
+
+def _from_utc(call: Call, scope: Scope) -> Facts | None:
+    """from_utc_timestamp(ts, zone): the local time in the zone, taken for UTC; gives up if the zone is no literal."""
+    span, zone = span_of(call.args[0], scope, _TIMESTAMP), scope.settings.zones.get(call.zone)
+    if span is None or zone is None:
+        return None
+    return facts_from(call.type, *zone.local(span.low, span.high), span.known, span.facts)
+
+
+def _to_utc(call: Call, scope: Scope) -> Facts | None:
+    """to_utc_timestamp(ts, zone): the moment of a local time of the zone; gives up if the zone is no literal."""
+    span, zone = span_of(call.args[0], scope, _TIMESTAMP), scope.settings.zones.get(call.zone)
+    if span is None or zone is None:
+        return None
+    return facts_from(call.type, *zone.instants(span.low, span.high), span.known, span.facts)
+
+
+def _make_date(call: Call, scope: Scope) -> Facts | None:
+    """make_date(year, month, day): within the years; NULL or an error for a month or a day that does not exist."""
+    found = [span_of(arg, scope, ("int",)) for arg in call.args]
+    year, month, day = found
+    if year is None or month is None or day is None or call.type.name != "date":
+        return None
+    known = year.within((1, 9999))
+    first, last = (np.where(known, bound, 1970) - 1970 for bound in (year.low, year.high))
+    low = first.astype("datetime64[Y]").astype("datetime64[D]").astype(np.int64)
+    high = (last + 1).astype("datetime64[Y]").astype("datetime64[D]").astype(np.int64) - 1
+    made = facts_from(call.type, low, high, known, year.facts, month.facts, day.facts)
+    return replace(made, may_hold_null=True)
+
+
+_TIMESTAMP = ("timestamp",)
 _DATE = ("date",)
 _SMALL = ("tinyint", "smallint", "int")
 
@@ -295,6 +350,10 @@ RULES: dict[str, Rule] = {
     "Hour": of_local(within(lambda t: t // DAY, lambda t: t % DAY // HOUR, 0, 23)),
     "Minute": of_local(within(lambda t: t // HOUR, lambda t: t % HOUR // MINUTE, 0, 59)),
     "Second": of_local(within(lambda t: t // MINUTE, lambda t: t % MINUTE // SECOND, 0, 59)),
+    "SecondWithFraction": _second_with_fraction,
+    "FromUTCTimestamp": _from_utc,
+    "ToUTCTimestamp": _to_utc,
+    "MakeDate": _make_date,
     "TruncDate": _trunc_date,
     "TruncTimestamp": _trunc_timestamp,
     "LastDay": _of_date(grows(calendar.last_of_month)),
