@@ -82,7 +82,7 @@ class Shrinker:
 
     def _plainer_values(self, node: Node, file: Values, wrong: str) -> Values:
         tried: set[str] = set()
-        for _ in range(20):
+        for _ in range(8):
             plainer = [other for other in _plainer(file) if str(other) not in tried]
             tried |= {str(other) for other in plainer}
             if (at := self._wrong_file(plainer, node, wrong)) is None:
