@@ -52,7 +52,7 @@ def test_commits_one_after_the_other(spark: SparkSession, same: Same, lake: Path
     ]
     log = spark._jvm.org.apache.spark.sql.delta.DeltaLog  # type: ignore[union-attr]
     for step in steps:
-        step()
+        step()  # type: ignore[no-untyped-call]
         found = same(lambda: read(spark, path, "i < 0 OR id BETWEEN 140 AND 160"))
         snapshot = log.forTable(spark._jsparkSession, str(path)).unsafeVolatileSnapshot()
         assert found.summary.scans[0].files_total == snapshot.numOfFiles()
@@ -99,7 +99,7 @@ def test_a_writer_during_many_queries(spark: SparkSession, pruner: secateur.Prun
             for version in range(1, 9):
                 if stop.is_set():
                     return
-                frame = spark.range(4).selectExpr(f"{version} AS k", f"id * 1000 + {version} AS v")
+                frame = spark.range(4).selectExpr(f"{version}L AS k", f"id * 1000 + {version} AS v")
                 frame.repartition(2).write.format("delta").mode("overwrite").save(str(path))
         except BaseException as problem:
             problems.append(problem)

@@ -1,8 +1,8 @@
 """What the log of a Delta table says of its files, for one version of the table.
 
 The JVM sends the files of a version with the statistics as the log has them, or what changed since another version that
-is known here. Statistics go by physical column names; a column that a file's statistics do not mention is unknown, since
-they cover only the first 32 columns or those that the table names (rule S1).
+is known here. A column that a file's statistics do not mention is unknown, since they cover only the first 32 columns or
+those that the table names (rule S1).
 
 What is believed, and what is not:
 
@@ -78,7 +78,7 @@ class DeltaSource:
 
     @property
     def count(self) -> int:
-        return self.facts.num_rows
+        return int(self.facts.num_rows)
 
     @staticmethod
     def from_wire(wire: dict[str, Any], base: DeltaSource | None = None) -> DeltaSource:
@@ -221,7 +221,8 @@ def _bounds(field: Field, low: pa.Array, high: pa.Array) -> tuple[pa.Array, pa.A
     if kind == "decimal":
         return _decimals(low, field.type), _decimals(high, field.type)
     if kind == "date":
-        return tuple(_parsed(t, _DATE, pa.date32()).cast(pa.int32()).cast(pa.int64()) for t in (low, high))  # type: ignore[return-value]
+        first, last = (_parsed(t, _DATE, pa.date32()).cast(pa.int32()).cast(pa.int64()) for t in (low, high))
+        return first, last
     if kind == "timestamp_ntz":
         first, last = (_parsed(t, _LOCAL, pa.timestamp("us")).cast(pa.int64()) for t in (low, high))
         return first, pc.add(last, 999)
