@@ -237,7 +237,7 @@ def test_type_widening(spark: SparkSession, alone: Alone, lake: Path) -> None:
     spark.sql(f"INSERT INTO delta.`{path}` VALUES (5000000000, 0.1D, TIMESTAMP_NTZ '2024-01-01 10:00:00')").collect()
     assert alone(lambda: read(spark, path, "id = 150"), path).files == 1
     assert alone(lambda: read(spark, path, "id > 4000000000"), path).files == 1
-    # The file has the float nearest 10.1, which is greater than the double; its statistics say 10.1, and Delta loses it.
+    # The file has the float nearest 10.1, which is greater than the double; its statistics say 10.1: Delta loses it.
     assert len(read(spark, path, "f > 10.1D AND id < 100").collect()) == 1
     assert len(alone(lambda: read(spark, path, "day < TIMESTAMP_NTZ '2024-01-01 12:00:00'"), path).rows) == 2
 
