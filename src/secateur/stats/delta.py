@@ -1,8 +1,8 @@
 """What the log of a Delta table says of its files, for one version of the table.
 
-The JVM sends the files of a version with the statistics as the log has them, or what changed since another version that
-is known here. A column that a file's statistics do not mention is unknown, since they cover only the first 32 columns or
-those that the table names (rule S1).
+The JVM sends the files of a version with the statistics as the log has them, or what changed since another version
+that is known here. A column that a file's statistics do not mention is unknown, since they cover only the first 32
+columns or those that the table names (rule S1).
 
 What is believed, and what is not:
 
