@@ -38,7 +38,7 @@ final class IcebergFiles extends FileSet {
   final int[] start; // the ordinal of each one's first file, and the count
   final List deletes; // manifests of delete files
   private final String[] keys;
-  final org.apache.iceberg.Table table;
+  volatile org.apache.iceberg.Table table; // as it was last loaded: access to its files may be lent for a time
   private volatile Object deleteIndex;
 
   private IcebergFiles(org.apache.iceberg.Table table, Schema schema, org.apache.iceberg.Snapshot snapshot, String fingerprint) throws Exception {
@@ -80,7 +80,10 @@ final class IcebergFiles extends FileSet {
     String fingerprint = "iceberg " + table.uuid() + " " + table.location() + " " + snapshot.snapshotId() + " " + schema.schemaId()
         + " " + table.schemas().size() + " " + table.specs().size();
     IcebergFiles known = (IcebergFiles) SNAPSHOTS.getIfPresent(fingerprint);
-    if (known != null) return known;
+    if (known != null) {
+      known.table = table;
+      return known;
+    }
     IcebergFiles fresh = new IcebergFiles(table, schema, snapshot, fingerprint);
     SNAPSHOTS.put(fingerprint, fresh);
     return fresh;

@@ -49,6 +49,8 @@ public final class IcebergFormat extends Format {
     for (int i = 0; i < OTHER_SCANS.length; i++) {
       if (options.containsKey(OTHER_SCANS[i])) return "it is read with the option " + OTHER_SCANS[i];
     }
+    // How Iceberg reads a variant depends on statistics, which the tasks that are made from known files do not have.
+    if (table.schema().catalogString().contains("variant")) return "it has a column of type variant";
     String promoted = promoted(table);
     if (promoted != null) return "its partition column " + promoted + " has changed its type since this snapshot";
     if (planned == null || planned.scan().getClass().getName().equals(BATCH)) return "";
