@@ -150,6 +150,14 @@ def test_metadata_tables_and_columns(ice: Ice, plain: str) -> None:
     assert compared.files == 1
 
 
+def test_variants_are_left_to_iceberg(ice: Ice) -> None:
+    name = ice.table("id bigint, v variant", format_version=3)
+    ice.insert(name, *[f"SELECT {i}L AS id, parse_json('{{\"a\": {i}}}') AS v FROM range(3)" for i in range(2)])
+    compared = ice.same(f"SELECT id, variant_get(v, '$.a', 'int') AS a FROM {name} WHERE id = 1", name)
+    assert len(compared.rows) == 3
+    assert "variant" in compared.summary.scans[0].reasons[0].text
+
+
 def test_nested_columns(ice: Ice) -> None:
     """Iceberg's own statistics of fields in structs still count, those of lists and maps never."""
     name = ice.table("id bigint, s struct<x: bigint, y: string>, l array<bigint>, m map<string, bigint>")

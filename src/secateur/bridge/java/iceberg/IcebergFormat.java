@@ -8,6 +8,8 @@ import org.apache.iceberg.PartitionField;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.spark.source.SparkTable;
+import org.apache.iceberg.types.TypeUtil;
+import org.apache.iceberg.types.Types;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -50,12 +52,18 @@ public final class IcebergFormat extends Format {
       if (options.containsKey(OTHER_SCANS[i])) return "it is read with the option " + OTHER_SCANS[i];
     }
     // How Iceberg reads a variant depends on statistics, which the tasks that are made from known files do not have.
-    if (table.schema().catalogString().contains("variant")) return "it has a column of type variant";
+    if (hasVariant((Schema) Reflect.get(table, "schema"))) return "it has a column of type variant";
     String promoted = promoted(table);
     if (promoted != null) return "its partition column " + promoted + " has changed its type since this snapshot";
     if (planned == null || planned.scan().getClass().getName().equals(BATCH)) return "";
     if (planned.scan().getClass().getSimpleName().equals("SparkLocalScan")) return "Iceberg answers it from its metadata";
     return "Iceberg reads it by " + planned.scan().getClass().getSimpleName() + ", which secateur does not know";
+  }
+
+  private static boolean hasVariant(Schema schema) {
+    Iterator fields = TypeUtil.indexById(schema.asStruct()).values().iterator();
+    while (fields.hasNext()) if (((Types.NestedField) fields.next()).type().isVariantType()) return true;
+    return false;
   }
 
   /** Partitions are read by the types of today; a scan of an old snapshot compares them by those of then. */
