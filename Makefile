@@ -10,7 +10,7 @@ READY  := $(VENV)/.ready
 .PHONY: help demo test lint bench fuzz clean java
 
 help:
-	@echo "make demo   the analyst's queries on a generated lake, with and without secateur"
+	@echo "make demo   the analyst's queries on a generated lake in three formats, with and without secateur"
 	@echo "make test   lint, types and all tests"
 	@echo "make fuzz   random expressions over every function with a rule, put to Spark and to the evaluator (COUNT=20000 SEED=1)"
 	@echo "make bench  the measurements of bench/, as ratios against plain Spark"
