@@ -1,7 +1,7 @@
 """All measurements, one after the other."""
 
-from bench import decide, spark
+from bench import decide, delta, iceberg, spark
 
-decide.main()
-print()
-spark.main()
+for number, measured in enumerate((decide, spark, delta, iceberg)):
+    print("\n" * min(number, 1), end="")
+    measured.main()
