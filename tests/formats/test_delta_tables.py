@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+import secateur
+from secateur.runtime import files_to_skip
 from tests.fixtures import Same
 from tests.formats.delta import FILES, Alone, append, create, read, rows
 
@@ -35,7 +38,7 @@ CASES = [
     ("b", 8),
     ("n IS NULL AND id > 650", 2),
     ("n + 5 < 20", 1),
-    ("st.x = 5", 8),
+    ("st.x = 5", 1),
     ("id = 5 OR id = 405", 2),
     ("id > 10000", 0),
     ("id IS NULL", 0),
@@ -284,3 +287,23 @@ def test_columns_without_statistics(spark: SparkSession, alone: Alone, lake: Pat
     found = alone(lambda: read(spark, path, "id = 150"), path)
     assert found.files == 2
     assert [r.code for r in found.summary.scans[0].reasons] == ["no-statistics"]
+
+
+def test_values_that_become_known_at_run_time(
+    spark: SparkSession, pruner: secateur.Pruner, same: Same, plain: Path, partitioned: Path
+) -> None:
+    """Which files can hold one of some values: the question that a join asks when it runs."""
+    same(lambda: read(spark, plain, "id = 250"))
+    same(lambda: read(spark, partitioned, "id = 4"))
+    tables = {e.source.roots[0].rsplit("/", 1)[-1]: e.table for e in pruner._registry._entries.values()}
+    known, parts = tables["plain"], tables["by"]
+    assert known is not None and parts is not None
+
+    def kept(name: str, type_: str, values: list[object]) -> list[int]:
+        return np.flatnonzero(~files_to_skip(known.files, [[name, type_, values]])).tolist()
+
+    assert len(kept("id", "bigint", [5, 250, 10_000])) == 2
+    assert len(kept("s", "string", ["n000450" + "x" * 40])) == 1
+    assert len(kept("i", "int", [None, 799])) == 1
+    assert len(kept("b", "boolean", [True])) == 8
+    assert np.count_nonzero(files_to_skip(parts.files, [["p", "string", ["a"]], ["id", "int", [6]]])) == 6

@@ -14,14 +14,17 @@ For each conjunct that ruled out nothing one reason says what stood in its way, 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.compute as pc
 
 from secateur.passes.contract import Known, Outcome
 from secateur.passes.predicates import Predicate, random_scans, scan_predicate, scan_predicates
 from secateur.passes.tree import PruningTree
 from secateur.passes.whynot import no_filter, why_not
+from secateur.query.expressions import Column, Compare, Literal
 from secateur.query.plan import Query, Scan, Settings
 from secateur.reason.ranges import Columns
 from secateur.report.summary import Reason
@@ -56,11 +59,14 @@ def filter_files(known: Known) -> Outcome:
             tree = PruningTree(predicate, columns, known.query.settings, limits)
             after = prune(tree, stats, before)
             seconds -= tree.seconds
+            trusted = out_of_reach(predicate, stats, columns)
+            if trusted is not None:
+                after = after & ~trusted
             if np.count_nonzero(after) < np.count_nonzero(before):
                 kept[scan.id] = after
             if after.any():
                 why = why_not(tree, scan, stats, columns, skipped=scan.id in kept)
-                reasons += [(scan.id, reason) for reason in why]
+                reasons += [(scan.id, r) for r in why if trusted is None or r.code != "nan-unknown"]
     return Outcome(kept, tuple(reasons))
 
 
@@ -87,6 +93,36 @@ def prune(tree: PruningTree, stats: FileStats, kept: Mask) -> Mask:
         if not open_blocks.all():
             alive = kept & np.repeat(open_blocks, BLOCK)[: stats.count]
     return tree.entries(stats, alive)
+
+
+def out_of_reach(predicate: Predicate, stats: FileStats, columns: Columns) -> Mask | None:
+    """The files that the table's own planner skips for ``x > v`` on a float column because the maximum is too small.
+
+    It takes NaN as the greatest value, so a NaN that some writer left out of the maximum is lost without secateur, too:
+    the answer stays the same. That holds only for a conjunct of this very form; elsewhere a NaN may be found (rule S5).
+    None if there is no such conjunct, or if the planner does not do so.
+    """
+    if not stats.nan_is_greatest:
+        return None
+    skipped: Mask | None = None
+    for conjunct in predicate:
+        match conjunct:
+            case Compare(">" | ">=" as op, Column() as column, Literal(float(value))) if not math.isnan(value):
+                pass
+            case Compare("<" | "<=" as op, Literal(float(value)), Column() as column) if not math.isnan(value):
+                pass
+            case _:
+                continue
+        source = columns.get(column.id)
+        if source is None or column.path or not source.type.is_float or column.type != source.type:
+            continue
+        found = stats.column(source)
+        if found is None:
+            continue
+        below = pc.less(found.high, value) if op in (">=", "<=") else pc.less_equal(found.high, value)
+        flags: Mask = below.fill_null(False).to_numpy(zero_copy_only=False)
+        skipped = flags if skipped is None else skipped | flags
+    return skipped
 
 
 def _random(scan: Scan) -> Reason:

@@ -19,7 +19,8 @@ strings, cut to 32 characters            bounds that may not occur; with a repla
 floats                                   widened to the neighbouring number, since the log has few digits
 doubles that once were floats            the same
 decimals of more than 15 digits          unknown once bounds are not tight: Delta rounds them when it rewrites them
-NaN, infinities                          no bound; NaN counts are unknown, since not all writers take NaN as greatest
+NaN, infinities                          no bound; NaN counts are unknown, since not all writers take NaN as greatest.
+                                         Delta itself believes that they do: for ``x > v`` its word is taken
 a null count beyond the rows, or of all  unknown, and so are the bounds
 rows beside bounds
 =======================================  ============================================================================
@@ -58,9 +59,9 @@ _WIDE = Context(prec=80)
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A top-level column of the table, by the name that queries use."""
+    """A column of the table by the name that queries use, or a field in a struct by the names on the way to it."""
 
-    name: str
+    path: tuple[str, ...]
     type: DataType
     once_narrower: bool
     """Its type was widened, so that statistics of old files are of the narrower one."""
@@ -84,7 +85,7 @@ class DeltaSource:
     def from_wire(wire: dict[str, Any], base: DeltaSource | None = None) -> DeltaSource:
         """The version that the bridge sends: all its files, or those of ``base`` without some and with others."""
         columns = read_bulk(wire["bulk"])
-        fields = tuple(Field(name, parse_type(type_), bool(widened)) for name, type_, widened in wire["cols"])
+        fields = tuple(Field(tuple(path), parse_type(type_), bool(widened)) for path, type_, widened in wire["cols"])
         partitions = tuple((name, parse_type(type_)) for name, type_ in wire["pcols"])
         facts = _facts(columns, fields, partitions, wire["pvals"])
         if base is not None:
@@ -106,7 +107,8 @@ class DeltaTable:
         left = pc.subtract(self._physical, deleted)
         self._rows = pc.if_else(pc.greater_equal(left, 0), left, pa.scalar(None, pa.int64()))
         self._loose = pc.or_(self._column("wide"), pc.greater(deleted, 0))
-        self.files = FileStats(self._rows, self._column("size"), self._load)
+        self.files = FileStats(self._rows, self._column("size"), self._load, nested=True)
+        self.files.nan_is_greatest = True
 
     @classmethod
     def load(cls, source: DeltaSource, stores: Sequence[Store]) -> DeltaTable:
@@ -140,15 +142,16 @@ class DeltaTable:
             if known != column.type or f"partition:{column.name}" not in self._source.facts.column_names:
                 return None
             return partition_stats(column.type, self._column(f"partition:{column.name}"), self._rows)
-        field = next((f for f in self._source.fields if f.name == column.name), None)
-        if field is None or field.type != column.type or f"nulls:{field.name}" not in self._source.facts.column_names:
+        path = (column.name, *column.path)
+        at = next((n for n, field in enumerate(self._source.fields) if field.path == path), None)
+        if at is None or self._source.fields[at].type != column.type:
             return None
-        return self._data(field)
+        return self._data(self._source.fields[at], at)
 
-    def _data(self, field: Field) -> ColumnStats:
-        nulls = self._column(f"nulls:{field.name}")
-        if f"low:{field.name}" in self._source.facts.column_names:
-            low, high = self._column(f"low:{field.name}"), self._column(f"high:{field.name}")
+    def _data(self, field: Field, at: int) -> ColumnStats:
+        nulls = self._column(f"nulls{at}")
+        if f"low{at}" in self._source.facts.column_names:
+            low, high = self._column(f"low{at}"), self._column(f"high{at}")
         else:
             low = high = pa.nulls(len(nulls), field.type.domain)
         all_null = pc.equal(nulls, self._physical)
@@ -196,12 +199,10 @@ def _facts(
     values: list[list[Any]],
 ) -> pa.Table:
     facts = {name: columns[name] for name in ("size", "deleted", "rows", "wide")}
-    for position, field in enumerate(fields):
-        if f"nulls{position}" in columns:
-            facts[f"nulls:{field.name}"] = columns[f"nulls{position}"]
-        if f"low{position}" in columns and field.type.domain is not None:
-            low, high = _bounds(field, columns[f"low{position}"], columns[f"high{position}"])
-            facts[f"low:{field.name}"], facts[f"high:{field.name}"] = low, high
+    for at, field in enumerate(fields):
+        facts[f"nulls{at}"] = columns[f"nulls{at}"]
+        if f"low{at}" in columns and field.type.domain is not None:
+            facts[f"low{at}"], facts[f"high{at}"] = _bounds(field, columns[f"low{at}"], columns[f"high{at}"])
     for position, (name, kind) in enumerate(partitions):
         typed = partition_values([row[position] for row in values], kind)
         if typed is not None:

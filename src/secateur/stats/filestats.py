@@ -106,7 +106,19 @@ class FileStats:
     (2, [10, None])
     """
 
-    __slots__ = ("_blocks", "_columns", "_derived", "_load", "_nested", "count", "groups", "origin", "rows", "sizes")
+    __slots__ = (
+        "_blocks",
+        "_columns",
+        "_derived",
+        "_load",
+        "_nested",
+        "count",
+        "groups",
+        "nan_is_greatest",
+        "origin",
+        "rows",
+        "sizes",
+    )
 
     def __init__(
         self, rows: pa.Array, sizes: pa.Array, load: Loader, groups: Groups | None = None, *, nested: bool = False
@@ -115,6 +127,8 @@ class FileStats:
         self.rows = rows
         self.sizes = sizes
         self.groups = groups
+        self.nan_is_greatest = False
+        """The table's own planner takes the maximum of floats to be above NaN, and finds no NaN where that is wrong."""
         self.origin: tuple[FileStats, Where] | None = None
         """The statistics that these are a part of, and which: what was derived there need not be derived again."""
         self._load = load

@@ -27,7 +27,6 @@ import org.apache.spark.sql.delta.actions.DeletionVectorDescriptor;
 import org.apache.spark.sql.delta.actions.RemoveFile;
 import org.apache.spark.sql.delta.files.TahoeFileIndex;
 import org.apache.spark.sql.delta.util.FileNames$;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Function1;
 import scala.Option;
@@ -291,13 +290,7 @@ final class DeltaFiles extends FileSet {
 
   private static String columns(Snapshot snapshot) {
     StringBuilder out = new StringBuilder("\"cols\":[");
-    StructType schema = snapshot.metadata().schema();
-    for (int i = 0; i < schema.length(); i++) {
-      StructField field = schema.fields()[i];
-      Json.string(out.append(i > 0 ? ",[" : "["), field.name());
-      Json.string(out.append(','), field.dataType().catalogString());
-      out.append(field.metadata().contains("delta.typeChanges") ? ",1]" : ",0]");
-    }
+    DeltaStats.describe(snapshot.metadata().schema(), "", out);
     StructType partitions = snapshot.metadata().partitionSchema();
     out.append("],\"pcols\":[");
     for (int i = 0; i < partitions.length(); i++) {

@@ -4,8 +4,10 @@ import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.delta.DeltaColumnMapping$;
 import org.apache.spark.sql.types.DataType;
@@ -13,6 +15,7 @@ import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegralType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -28,31 +31,50 @@ final class DeltaStats {
   private static final int NUMBER = 4; // as text, which is exact
 
   private final int count;
-  private final int[] kinds;
-  private final Map places = new HashMap(); // physical name -> position in the schema
+  private final Map places = new HashMap(); // physical name -> which leaf of the schema, or such a map for a struct
   private final Column rows;
   private final BitSet wide = new BitSet(); // files whose bounds are not tight
-  private final Column[] low;
-  private final Column[] high;
-  private final Column[] nulls;
+  private final List low = new ArrayList(); // of Column, null if the leaf has no bounds
+  private final List high = new ArrayList();
+  private final List nulls = new ArrayList();
 
   DeltaStats(StructType schema, int count) {
     this.count = count;
-    int width = schema.length();
-    kinds = new int[width];
-    low = new Column[width];
-    high = new Column[width];
-    nulls = new Column[width];
     rows = new Column(LONG, count);
-    for (int c = 0; c < width; c++) {
-      DataType type = schema.fields()[c].dataType();
-      if (type instanceof StructType) continue;
-      kinds[c] = kind(type);
-      places.put(DeltaColumnMapping$.MODULE$.getPhysicalName(schema.fields()[c]), Integer.valueOf(c));
-      nulls[c] = new Column(LONG, count);
-      if (kinds[c] == NONE) continue;
-      low[c] = new Column(kinds[c], count);
-      high[c] = new Column(kinds[c], count);
+    leaves(schema, places);
+  }
+
+  private void leaves(StructType schema, Map places) {
+    for (int i = 0; i < schema.length(); i++) {
+      DataType type = schema.fields()[i].dataType();
+      String name = DeltaColumnMapping$.MODULE$.getPhysicalName(schema.fields()[i]);
+      if (type instanceof StructType) {
+        Map inner = new HashMap();
+        places.put(name, inner);
+        leaves((StructType) type, inner);
+        continue;
+      }
+      int kind = kind(type);
+      places.put(name, Integer.valueOf(nulls.size()));
+      low.add(kind == NONE ? null : new Column(kind, count));
+      high.add(kind == NONE ? null : new Column(kind, count));
+      nulls.add(new Column(LONG, count));
+    }
+  }
+
+  /** The leaves in the same order, as [[names on the way], type, whether the type was widened]. */
+  static void describe(StructType schema, String way, StringBuilder out) {
+    for (int i = 0; i < schema.length(); i++) {
+      StructField field = schema.fields()[i];
+      StringBuilder name = new StringBuilder(way).append(way.isEmpty() ? "" : ",");
+      Json.string(name, field.name());
+      if (field.dataType() instanceof StructType) {
+        describe((StructType) field.dataType(), name.toString(), out);
+        continue;
+      }
+      if (out.charAt(out.length() - 1) == ']') out.append(',');
+      Json.string(out.append("[[").append(name).append("],"), field.dataType().catalogString());
+      out.append(field.metadata().contains("delta.typeChanges") ? ",1]" : ",0]");
     }
   }
 
@@ -86,38 +108,40 @@ final class DeltaStats {
       boolean inner = token == JsonToken.START_OBJECT;
       if (name.equals("numRecords")) rows.read(json, token, at);
       else if (name.equals("tightBounds")) wide.set(at, token == JsonToken.VALUE_FALSE);
-      else if (inner && name.equals("minValues")) values(json, low, at);
-      else if (inner && name.equals("maxValues")) values(json, high, at);
-      else if (inner && name.equals("nullCount")) values(json, nulls, at);
+      else if (inner && name.equals("minValues")) values(json, places, low, at);
+      else if (inner && name.equals("maxValues")) values(json, places, high, at);
+      else if (inner && name.equals("nullCount")) values(json, places, nulls, at);
       else json.skipChildren();
     }
   }
 
-  private void values(JsonParser json, Column[] columns, int at) throws java.io.IOException {
+  private static void values(JsonParser json, Map places, List columns, int at) throws java.io.IOException {
     while (json.nextToken() == JsonToken.FIELD_NAME) {
-      Integer place = (Integer) places.get(json.getCurrentName());
+      Object place = places.get(json.getCurrentName());
       JsonToken token = json.nextToken();
-      if (place == null || columns[place.intValue()] == null) json.skipChildren();
-      else columns[place.intValue()].read(json, token, at);
+      Column column = place instanceof Integer ? (Column) columns.get(((Integer) place).intValue()) : null;
+      if (column != null) column.read(json, token, at);
+      else if (place instanceof Map && token == JsonToken.START_OBJECT) values(json, (Map) place, columns, at);
+      else json.skipChildren();
     }
   }
 
   private void forget(int at) {
     rows.known.clear(at);
-    for (int c = 0; c < kinds.length; c++) {
-      if (low[c] != null) low[c].known.clear(at);
-      if (high[c] != null) high[c].known.clear(at);
-      if (nulls[c] != null) nulls[c].known.clear(at);
+    for (int c = 0; c < nulls.size(); c++) {
+      if (low.get(c) != null) ((Column) low.get(c)).known.clear(at);
+      if (high.get(c) != null) ((Column) high.get(c)).known.clear(at);
+      ((Column) nulls.get(c)).known.clear(at);
     }
   }
 
   void write(Bulk bulk) throws Exception {
     rows.write(bulk, "rows", count);
     bulk.flags("wide", wide, count, null);
-    for (int c = 0; c < kinds.length; c++) {
-      if (low[c] != null) low[c].write(bulk, "low" + c, count);
-      if (high[c] != null) high[c].write(bulk, "high" + c, count);
-      if (nulls[c] != null) nulls[c].write(bulk, "nulls" + c, count);
+    for (int c = 0; c < nulls.size(); c++) {
+      if (low.get(c) != null) ((Column) low.get(c)).write(bulk, "low" + c, count);
+      if (high.get(c) != null) ((Column) high.get(c)).write(bulk, "high" + c, count);
+      ((Column) nulls.get(c)).write(bulk, "nulls" + c, count);
     }
   }
 
