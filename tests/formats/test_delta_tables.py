@@ -297,10 +297,11 @@ def test_values_that_become_known_at_run_time(
     same(lambda: read(spark, partitioned, "id = 4"))
     tables = {e.source.roots[0].rsplit("/", 1)[-1]: e.table for e in pruner._registry._entries.values()}
     known, parts = tables["plain"], tables["by"]
-    assert known is not None and parts is not None
+    assert known is not None
+    assert parts is not None
 
     def kept(name: str, type_: str, values: list[object]) -> list[int]:
-        return np.flatnonzero(~files_to_skip(known.files, [[name, type_, values]])).tolist()
+        return list(np.flatnonzero(~files_to_skip(known.files, [[name, type_, values]])))
 
     assert len(kept("id", "bigint", [5, 250, 10_000])) == 2
     assert len(kept("s", "string", ["n000450" + "x" * 40])) == 1
