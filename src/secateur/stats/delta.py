@@ -54,6 +54,7 @@ _DATE = r"^\d{4}-\d\d-\d\d$"
 _ODD_OFFSETS_UNTIL = 63_072_000_000_000  # 1972-01-01: since then no zone's offset has seconds, in microseconds
 _MINUTE = 60_000_000
 _DOUBLE_DIGITS = 15
+_CHUNKS, _ALIVE = 16, 0.8
 _WIDE = Context(prec=80)
 
 
@@ -69,17 +70,28 @@ class Field:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeltaSource:
-    """The files of one version. ``facts`` has a row per file, bounds in their type's domain, null = unknown."""
+    """The files of one version. ``facts`` has a row per file, bounds in their type's domain, null = unknown.
+
+    A later version shares the rows of the one that it builds on: ``alive`` marks those that are still there.
+    """
 
     fingerprint: str
     roots: tuple[str, ...]
     fields: tuple[Field, ...]
     partition_types: tuple[tuple[str, DataType], ...]
     facts: pa.Table
+    alive: Mask | None = None
 
     @property
     def count(self) -> int:
-        return int(self.facts.num_rows)
+        return int(self.facts.num_rows) if self.alive is None else int(np.count_nonzero(self.alive))
+
+    def column(self, name: str) -> pa.Array:
+        """A column of the facts, an entry per file."""
+        column = self.facts[name]
+        if self.alive is not None:
+            column = column.filter(pa.array(self.alive))
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
     @staticmethod
     def from_wire(wire: dict[str, Any], base: DeltaSource | None = None) -> DeltaSource:
@@ -87,14 +99,13 @@ class DeltaSource:
         columns = read_bulk(wire["bulk"])
         fields = tuple(Field(tuple(path), parse_type(type_), bool(widened)) for path, type_, widened in wire["cols"])
         partitions = tuple((name, parse_type(type_)) for name, type_ in wire["pcols"])
-        facts = _facts(columns, fields, partitions, wire["pvals"])
+        facts, alive = _facts(columns, fields, partitions, wire["pvals"]), None
         if base is not None:
-            keep = np.ones(base.count, dtype=np.bool_)
-            keep[columns["gone"].to_numpy()] = False
-            facts = pa.concat_tables([base.facts.filter(pa.array(keep)), facts]).combine_chunks()
-        if facts.num_rows != wire["count"]:
-            raise WireError(f"a version of {wire['roots'][0]} has {wire['count']} files, but {facts.num_rows} came")
-        return DeltaSource(wire["fp"], tuple(wire["roots"]), fields, partitions, facts)
+            facts, alive = _later(base, columns["gone"].to_numpy(), facts)
+        source = DeltaSource(wire["fp"], tuple(wire["roots"]), fields, partitions, facts, alive)
+        if source.count != wire["count"]:
+            raise WireError(f"a version of {wire['roots'][0]} has {wire['count']} files, but {source.count} came")
+        return source
 
 
 class DeltaTable:
@@ -102,12 +113,12 @@ class DeltaTable:
 
     def __init__(self, source: DeltaSource) -> None:
         self._source = source
-        self._physical = self._column("rows")
-        deleted = self._column("deleted")
+        self._physical = self._source.column("rows")
+        deleted = self._source.column("deleted")
         left = pc.subtract(self._physical, deleted)
         self._rows = pc.if_else(pc.greater_equal(left, 0), left, pa.scalar(None, pa.int64()))
-        self._loose = pc.or_(self._column("wide"), pc.greater(deleted, 0))
-        self.files = FileStats(self._rows, self._column("size"), self._load, nested=True)
+        self._loose = pc.or_(self._source.column("wide"), pc.greater(deleted, 0))
+        self.files = FileStats(self._rows, self._source.column("size"), self._load, nested=True)
         self.files.nan_is_greatest = True
 
     @classmethod
@@ -130,10 +141,6 @@ class DeltaTable:
         """Each file is its own entry."""
         return self.files.take(indices), indices
 
-    def _column(self, name: str) -> pa.Array:
-        column = self._source.facts[name]
-        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
     def _load(self, column: ScanColumn) -> ColumnStats | None:
         if column.type.domain is None or column.kind == "hidden":
             return None
@@ -141,7 +148,7 @@ class DeltaTable:
             known = dict(self._source.partition_types).get(column.name)
             if known != column.type or f"partition:{column.name}" not in self._source.facts.column_names:
                 return None
-            return partition_stats(column.type, self._column(f"partition:{column.name}"), self._rows)
+            return partition_stats(column.type, self._source.column(f"partition:{column.name}"), self._rows)
         path = (column.name, *column.path)
         at = next((n for n, field in enumerate(self._source.fields) if field.path == path), None)
         if at is None or self._source.fields[at].type != column.type:
@@ -149,9 +156,9 @@ class DeltaTable:
         return self._data(self._source.fields[at], at)
 
     def _data(self, field: Field, at: int) -> ColumnStats:
-        nulls = self._column(f"nulls{at}")
+        nulls = self._source.column(f"nulls{at}")
         if f"low{at}" in self._source.facts.column_names:
-            low, high = self._column(f"low{at}"), self._column(f"high{at}")
+            low, high = self._source.column(f"low{at}"), self._source.column(f"high{at}")
         else:
             low = high = pa.nulls(len(nulls), field.type.domain)
         all_null = pc.equal(nulls, self._physical)
@@ -177,6 +184,20 @@ class DeltaTable:
         if not field.type.is_float:
             return zeros
         return _unless(pc.invert(pc.equal(nulls, self._rows).fill_null(False)), zeros)
+
+
+def _later(base: DeltaSource, gone: Ints, added: pa.Table) -> tuple[pa.Table, Mask | None]:
+    """The facts of a base without some of its files and with others, and which rows of them count.
+
+    Nothing is copied until a column is asked for, so that a commit costs little; now and then all is put together.
+    """
+    alive = np.ones(base.facts.num_rows, dtype=np.bool_) if base.alive is None else base.alive.copy()
+    alive[np.flatnonzero(alive)[gone]] = False
+    alive = np.append(alive, np.ones(added.num_rows, dtype=np.bool_))
+    facts = pa.concat_tables([base.facts, added])
+    if facts["rows"].num_chunks > _CHUNKS or np.count_nonzero(alive) < len(alive) * _ALIVE:
+        return facts.filter(pa.array(alive)).combine_chunks(), None
+    return facts, None if alive.all() else alive
 
 
 def _unless(unknown: pa.Array, array: pa.Array) -> pa.Array:

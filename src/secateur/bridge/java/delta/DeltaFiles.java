@@ -5,6 +5,7 @@ import com.google.common.cache.CacheBuilder;
 import java.io.FileNotFoundException;
 import java.lang.ref.SoftReference;
 import java.lang.reflect.Constructor;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -31,6 +32,7 @@ import org.apache.spark.sql.types.StructType;
 import scala.Function1;
 import scala.Option;
 import scala.Some;
+import scala.collection.immutable.Map$;
 
 /**
  * The files of one version of a Delta table. They come from the log's checkpoint and commits as Delta itself reads them, put together
@@ -49,7 +51,7 @@ final class DeltaFiles extends FileSet {
   private final long committed;
   private final String columns;
   private final Snapshot snapshot;
-  private volatile String[] unread; // the statistics, until they have been written once
+  private volatile byte[][] unread; // the statistics, until they have been written once
   private volatile SoftReference stats;
 
   private DeltaFiles(String family, Snapshot snapshot, TahoeFileIndex index, List files, List stats) {
@@ -58,7 +60,7 @@ final class DeltaFiles extends FileSet {
     this.version = snapshot.version();
     this.committed = snapshot.logSegment().lastCommitFileModificationTimestamp();
     this.files = (AddFile[]) files.toArray(new AddFile[files.size()]);
-    this.unread = (String[]) stats.toArray(new String[stats.size()]);
+    this.unread = (byte[][]) stats.toArray(new byte[stats.size()][]);
     this.stats = new SoftReference(this.unread);
     this.columns = columns(snapshot);
     this.index = new DeltaIndex(index, snapshot, this, new BitSet(), false);
@@ -113,10 +115,12 @@ final class DeltaFiles extends FileSet {
   /** Reads all: the rows of the checkpoint, then what the commits after it added and removed. */
   private static DeltaFiles whole(String family, Snapshot snapshot, TahoeFileIndex index) throws Exception {
     long checkpoint = snapshot.checkpointProvider().version();
+    boolean partitioned = snapshot.metadata().partitionSchema().length() > 0;
     Row[] rows = (Row[]) snapshot.loadActions()
         .where("add.path IS NOT NULL OR (remove.path IS NOT NULL AND version > " + checkpoint + ")")
         .selectExpr(new String[] {
-            "version", "add.path", "add.partitionValues", "add.size", "add.modificationTime", "add_stats_to_use", "add.deletionVector",
+            "version", "add.path", partitioned ? "add.partitionValues" : "NULL", "add.size", "add.modificationTime",
+            "CAST(add_stats_to_use AS BINARY)", "add.deletionVector",
             "add.baseRowId", "add.defaultRowCommitVersion", "remove.path", "remove.deletionVector"})
         .collect();
     Function1 canonical = snapshot.deltaLog().getCanonicalPathFunction(false);
@@ -134,7 +138,7 @@ final class DeltaFiles extends FileSet {
         AddFile add = add(row, canonical, partitions);
         latest.remove(key(add)); // so that the order is that of the last commits
         latest.put(key(add), add);
-        latestStats.put(key(add), row.isNullAt(5) ? null : row.getString(5));
+        latestStats.put(key(add), row.get(5));
       }
     }
     List files = new ArrayList(rows.length);
@@ -144,7 +148,7 @@ final class DeltaFiles extends FileSet {
       AddFile add = add(rows[i], canonical, partitions);
       if (!latest.isEmpty() && latest.containsKey(key(add))) continue;
       files.add(add);
-      stats.add(rows[i].isNullAt(5) ? null : rows[i].getString(5));
+      stats.add(rows[i].get(5));
     }
     append(latest, latestStats, files, stats);
     return new DeltaFiles(family, snapshot, index, files, stats);
@@ -199,7 +203,7 @@ final class DeltaFiles extends FileSet {
                 read.deletionVector(), read.baseRowId(), read.defaultRowCommitVersion());
             latest.remove(key(add));
             latest.put(key(add), add);
-            latestStats.put(key(add), read.stats());
+            latestStats.put(key(add), read.stats() == null ? null : read.stats().getBytes(StandardCharsets.UTF_8));
           }
         }
       }
@@ -208,7 +212,7 @@ final class DeltaFiles extends FileSet {
     }
     List files = new ArrayList(base.count + latest.size());
     List stats = new ArrayList(base.count + latest.size());
-    String[] before = base.unread != null ? base.unread : (String[]) base.stats.get();
+    byte[][] before = base.texts();
     for (int i = 0; i < base.files.length; i++) {
       if (latest.containsKey(key(base.files[i]))) continue;
       files.add(base.files[i]);
@@ -219,10 +223,10 @@ final class DeltaFiles extends FileSet {
     return fresh.addsUp() ? fresh : null;
   }
 
-  private static final String GONE = new String("{}"); // statistics that Python has and memory was needed for
+  private static final byte[] GONE = new byte[0]; // statistics that Python has and memory was needed for
 
   private static AddFile add(Row row, Function1 canonical, Map partitions) throws Exception {
-    Object values = row.get(2);
+    Object values = row.isNullAt(2) ? Map$.MODULE$.empty() : row.get(2);
     Object known = partitions.get(values);
     if (known == null) partitions.put(values, known = values);
     return add(path(canonical, row.getString(1)), known, row.getLong(3), row.isNullAt(4) ? 0 : row.getLong(4), vector(row, 6),
@@ -270,7 +274,7 @@ final class DeltaFiles extends FileSet {
 
   /** What makes a file of a version one and the same for the log: its path, and its deletion vector. */
   static String key(AddFile file) {
-    return file.path() + id(file.deletionVector());
+    return file.deletionVector() == null ? file.path() : file.path() + id(file.deletionVector());
   }
 
   private static String id(DeletionVectorDescriptor vector) {
@@ -352,21 +356,21 @@ final class DeltaFiles extends FileSet {
     return Arrays.copyOf(gone, missing);
   }
 
-  private String[] texts() {
-    String[] texts = unread;
-    return texts != null ? texts : (String[]) stats.get();
+  private byte[][] texts() {
+    byte[][] texts = unread;
+    return texts != null ? texts : (byte[][]) stats.get();
   }
 
   private void writeFiles(Bulk bulk, int from, StringBuilder out) throws Exception {
-    String[] texts = texts();
+    byte[][] texts = texts();
     boolean lost = texts == null;
     for (int i = from; !lost && i < count; i++) lost = texts[i] == GONE;
     if (lost) {
       DeltaFiles again = whole(family, snapshot, index); // the statistics were given up for want of memory
       Map byKey = new HashMap();
       for (int i = 0; i < again.count; i++) byKey.put(key(again.files[i]), again.unread[i]);
-      texts = new String[count];
-      for (int i = from; i < count; i++) texts[i] = (String) byKey.get(key(files[i]));
+      texts = new byte[count][];
+      for (int i = from; i < count; i++) texts[i] = (byte[]) byKey.get(key(files[i]));
     }
     int n = count - from;
     long[] sizes = new long[n];
@@ -380,7 +384,6 @@ final class DeltaFiles extends FileSet {
       AddFile file = files[from + i];
       sizes[i] = file.size();
       deleted[i] = file.deletionVector() == null ? 0 : file.deletionVector().cardinality();
-      said.read(i, texts[from + i]);
       Integer place = (Integer) places.get(file.partitionValues());
       if (place == null) {
         place = Integer.valueOf(places.size());
@@ -390,6 +393,7 @@ final class DeltaFiles extends FileSet {
       }
       partition[i] = place.intValue();
     }
+    said.readAll(texts, from);
     bulk.longs("size", sizes, null);
     bulk.longs("deleted", deleted, null);
     bulk.ints("partition", partition, null);

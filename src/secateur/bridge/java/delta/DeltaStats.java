@@ -24,6 +24,7 @@ import org.apache.spark.sql.types.StructType;
  */
 final class DeltaStats {
   private static final JsonFactory JSON = new JsonFactory();
+  private static final int ALONE = 1000; // files that one thread reads as fast as two
   private static final int NONE = 0; // only NULLs are counted
   private static final int LONG = 1;
   private static final int DOUBLE = 2;
@@ -33,7 +34,7 @@ final class DeltaStats {
   private final int count;
   private final Map places = new HashMap(); // physical name -> which leaf of the schema, or such a map for a struct
   private final Column rows;
-  private final BitSet wide = new BitSet(); // files whose bounds are not tight
+  private final boolean[] wide; // files whose bounds are not tight
   private final List low = new ArrayList(); // of Column, null if the leaf has no bounds
   private final List high = new ArrayList();
   private final List nulls = new ArrayList();
@@ -41,6 +42,7 @@ final class DeltaStats {
   DeltaStats(StructType schema, int count) {
     this.count = count;
     rows = new Column(LONG, count);
+    wide = new boolean[count];
     leaves(schema, places);
   }
 
@@ -86,8 +88,21 @@ final class DeltaStats {
     return name.equals("string") || name.equals("date") || name.equals("timestamp") || name.equals("timestamp_ntz") ? TEXT : NONE;
   }
 
-  void read(int at, String text) {
-    if (text == null || text.isEmpty()) return;
+  /** By two threads, each with half of the files: it is the longest step of loading a table. */
+  void readAll(final byte[][] texts, final int from) throws InterruptedException {
+    final int half = count < ALONE ? count : count / 2;
+    Thread other = new Thread("secateur-delta") {
+      public void run() {
+        for (int i = half; i < count; i++) read(i, texts[from + i]);
+      }
+    };
+    if (half < count) other.start();
+    for (int i = 0; i < half; i++) read(i, texts[from + i]);
+    if (half < count) other.join();
+  }
+
+  private void read(int at, byte[] text) {
+    if (text == null || text.length == 0) return;
     try {
       JsonParser json = JSON.createParser(text);
       try {
@@ -107,7 +122,7 @@ final class DeltaStats {
       JsonToken token = json.nextToken();
       boolean inner = token == JsonToken.START_OBJECT;
       if (name.equals("numRecords")) rows.read(json, token, at);
-      else if (name.equals("tightBounds")) wide.set(at, token == JsonToken.VALUE_FALSE);
+      else if (name.equals("tightBounds")) wide[at] = token == JsonToken.VALUE_FALSE;
       else if (inner && name.equals("minValues")) values(json, places, low, at);
       else if (inner && name.equals("maxValues")) values(json, places, high, at);
       else if (inner && name.equals("nullCount")) values(json, places, nulls, at);
@@ -127,17 +142,17 @@ final class DeltaStats {
   }
 
   private void forget(int at) {
-    rows.known.clear(at);
+    rows.known[at] = false;
     for (int c = 0; c < nulls.size(); c++) {
-      if (low.get(c) != null) ((Column) low.get(c)).known.clear(at);
-      if (high.get(c) != null) ((Column) high.get(c)).known.clear(at);
-      ((Column) nulls.get(c)).known.clear(at);
+      if (low.get(c) != null) ((Column) low.get(c)).known[at] = false;
+      if (high.get(c) != null) ((Column) high.get(c)).known[at] = false;
+      ((Column) nulls.get(c)).known[at] = false;
     }
   }
 
   void write(Bulk bulk) throws Exception {
     rows.write(bulk, "rows", count);
-    bulk.flags("wide", wide, count, null);
+    bulk.flags("wide", bits(wide), count, null);
     for (int c = 0; c < nulls.size(); c++) {
       if (low.get(c) != null) ((Column) low.get(c)).write(bulk, "low" + c, count);
       if (high.get(c) != null) ((Column) high.get(c)).write(bulk, "high" + c, count);
@@ -145,9 +160,15 @@ final class DeltaStats {
     }
   }
 
+  private static BitSet bits(boolean[] flags) {
+    BitSet bits = new BitSet(flags.length);
+    for (int i = 0; i < flags.length; i++) if (flags[i]) bits.set(i);
+    return bits;
+  }
+
   /** One statistic of one column. */
   static final class Column {
-    final BitSet known = new BitSet();
+    final boolean[] known; // not a BitSet, which two threads cannot write
     private final int kind;
     private long[] longs;
     private double[] doubles;
@@ -155,13 +176,14 @@ final class DeltaStats {
 
     Column(int kind, int count) {
       this.kind = kind;
+      this.known = new boolean[count];
       if (kind == LONG) longs = new long[count];
       else if (kind == DOUBLE) doubles = new double[count];
       else texts = new String[count];
     }
 
     void read(JsonParser json, JsonToken token, int at) throws java.io.IOException {
-      known.clear(at);
+      known[at] = false;
       boolean number = token == JsonToken.VALUE_NUMBER_INT || token == JsonToken.VALUE_NUMBER_FLOAT;
       if (kind == LONG) {
         if (token != JsonToken.VALUE_NUMBER_INT || json.getNumberType() == JsonParser.NumberType.BIG_INTEGER) {
@@ -182,7 +204,7 @@ final class DeltaStats {
         }
         texts[at] = json.getText();
       }
-      known.set(at);
+      known[at] = true;
     }
 
     /** Half of a surrogate pair has no bytes in UTF-8, and what replaces it may be less or more. */
@@ -194,13 +216,14 @@ final class DeltaStats {
     }
 
     void write(Bulk bulk, String name, int count) throws Exception {
-      BitSet valid = known.cardinality() == count ? null : known;
+      BitSet valid = bits(known);
+      if (valid.cardinality() == count) valid = null;
       if (kind == LONG) {
         bulk.longs(name, longs, valid);
       } else if (kind == DOUBLE) {
         bulk.doubles(name, doubles, valid);
       } else {
-        for (int i = known.nextClearBit(0); i < count; i = known.nextClearBit(i + 1)) texts[i] = null;
+        for (int i = 0; i < count; i++) if (!known[i]) texts[i] = null;
         bulk.strings(name, texts);
       }
     }
