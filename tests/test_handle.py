@@ -219,7 +219,7 @@ def test_history_is_bounded(spark: SparkSession, pruner: secateur.Pruner, table:
             "spark.secateur.enabled = 'perhaps' is not valid: it takes true or false",
         ),
         ("spark.secateur.budget.ms", "-5", "it takes a whole number from 1"),
-        ("spark.secateur.passes", "filter,join", "it takes names out of filter"),
+        ("spark.secateur.passes", "filter,join", "it takes names out of manifests, filter"),
     ],
 )
 def test_a_wrong_option_is_refused_everywhere(

@@ -330,7 +330,7 @@ SHAPES = [
     ("SELECT a.id, b.id FROM t a LEFT JOIN t b ON a.id = b.id AND b.id < 20 WHERE a.id < 130", None),
     ("SELECT a.id, b.id FROM t a FULL JOIN t b ON a.id = b.id AND b.id < 20", None),
     ("SELECT a.id FROM t a LEFT ANTI JOIN t b ON a.id = b.id AND b.id < 720 WHERE a.id > 640", None),
-    ("SELECT * FROM (SELECT * FROM t ORDER BY id LIMIT 60) WHERE id > 40", 8),
+    ("SELECT * FROM (SELECT * FROM t ORDER BY id LIMIT 60) WHERE id > 40", 2),
     ("SELECT * FROM (SELECT *, row_number() OVER (ORDER BY id) AS r FROM t) WHERE r = 310", 8),
     ("SELECT b, count(*), sum(d) FROM t WHERE id >= 600 GROUP BY b HAVING count(*) > 1", 2),
     ("SELECT (SELECT max(s) FROM t WHERE id < 20) AS top, id FROM t WHERE id = 700", 2),
