@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import secateur
+from secateur.passes import Decision, run_passes
+from secateur.query.plan import Query
 from secateur.reason.verdict import Verdict
+from secateur.stats.filestats import FileStats
 from tests.fuzz import harness
 from tests.fuzz.harness import Bench
 
@@ -29,3 +35,17 @@ def test_truth_and_verdicts_are_compared_file_by_file(
     (wrong,) = bench.judge(["a > 10"])
     assert wrong.wrong_skip
     assert wrong.wrong_must
+
+
+def test_rows_that_a_query_loses_are_noticed(
+    spark: SparkSession, pruner: secateur.Pruner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(spark, pruner, tmp_path / "lost", [pa.table({"a": [i, i + 1]}) for i in range(4)])
+    assert bench.answers(["a > 1", "a = 3"]) == []
+
+    def too_eager(query: Query, stats: dict[int, FileStats], **more: Any) -> Decision:
+        decision = run_passes(query, stats, **more)
+        return replace(decision, kept={id_: np.zeros_like(mask) for id_, mask in decision.kept.items()})
+
+    monkeypatch.setattr(harness, "run_passes", too_eager)
+    assert bench.answers(["a > 1", "a > 99"]) == ["a > 1"]
