@@ -7,11 +7,12 @@ SEED   ?= 1
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test lint bench fuzz clean java
+.PHONY: help demo test test-long lint bench fuzz clean java
 
 help:
 	@echo "make demo   the analyst's queries on a generated lake in three formats, with and without secateur"
-	@echo "make test   lint, types and all tests"
+	@echo "make test   lint, types and the tests"
+	@echo "make test-long  the tests that are too long for every run"
 	@echo "make fuzz   random expressions over every function with a rule, put to Spark and to the evaluator (COUNT=20000 SEED=1)"
 	@echo "make bench  the measurements of bench/, as ratios against plain Spark"
 	@echo "make clean  removes the virtual environment and what was generated"
@@ -21,6 +22,9 @@ demo: java $(READY)
 
 test: java lint
 	$(BIN)/python -m pytest
+
+test-long: java $(READY)
+	$(BIN)/python -m pytest -m long
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -110,6 +110,7 @@ print(pruner.last.scans[0].reasons[0].text)
 """
 
 
+@pytest.mark.long
 def test_a_connector_of_another_version(table: Path, lake: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", OTHER_VERSION, str(lake), str(table)],

@@ -128,6 +128,7 @@ NASTY = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("column", list(NASTY), ids=[c.split()[0] for c in NASTY])
 def test_hard_values(spark: SparkSession, pruner: secateur.Pruner, lake: Path, column: str) -> None:
     """Every value is looked for by every comparison, equal and just at the edge, and compared with what the files hold.

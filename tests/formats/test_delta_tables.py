@@ -245,6 +245,7 @@ def test_type_widening(spark: SparkSession, alone: Alone, lake: Path) -> None:
     assert len(alone(lambda: read(spark, path, "day < TIMESTAMP_NTZ '2024-01-01 12:00:00'"), path).rows) == 2
 
 
+@pytest.mark.long
 def test_checkpoints(spark: SparkSession, alone: Alone, lake: Path) -> None:
     for policy in ("v2", "classic"):
         path = lake / policy

@@ -36,6 +36,7 @@ def test_time_travel(spark: SparkSession, alone: Alone, lake: Path) -> None:
     assert len(alone(lambda: spark.sql(both), path).rows) == 1
 
 
+@pytest.mark.long
 def test_commits_one_after_the_other(spark: SparkSession, same: Same, lake: Path) -> None:
     """Each version comes from the one before; read anew from the log it is the same."""
     path = lake / "t"
@@ -87,6 +88,7 @@ def test_a_schema_that_changes_between_analysis_and_execution(
     assert [row.asDict() for row in frame.collect()] == [{"id": 50, "i": 50}]
 
 
+@pytest.mark.long
 def test_a_writer_during_many_queries(spark: SparkSession, pruner: secateur.Pruner, lake: Path) -> None:
     """Each commit writes one k in as many rows as all others have, so that a mix of two versions shows."""
     path = lake / "t"

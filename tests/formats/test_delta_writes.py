@@ -60,6 +60,7 @@ def both(pruner: secateur.Pruner, lake: Path, work: Callable[[Path], list[str]])
     return found
 
 
+@pytest.mark.long
 def test_streams(spark: SparkSession, pruner: secateur.Pruner, lake: Path) -> None:
     def work(folder: Path) -> list[str]:
         append(rows(spark, 0, 3).select("id", "i"), folder / "in")
@@ -78,6 +79,7 @@ def test_streams(spark: SparkSession, pruner: secateur.Pruner, lake: Path) -> No
     assert len(both(pruner, lake, work)) == 11
 
 
+@pytest.mark.long
 def test_change_data_feed(spark: SparkSession, pruner: secateur.Pruner, lake: Path) -> None:
     def work(folder: Path) -> list[str]:
         path = folder / "t"

@@ -61,6 +61,7 @@ def _broken(rule: Rule, break_: Break) -> Rule:
     return broken
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("function", "break_", "favour"), PLANTED, ids=lambda x: getattr(x, "__name__", str(x)))
 def test_a_broken_rule_is_found(
     spark: SparkSession,
