@@ -128,6 +128,12 @@ def test_not_below_what_reduces_rows(spark: SparkSession, pruner: secateur.Prune
         assert len(spark.sql(sql).collect()) == expected, sql
 
 
+def test_a_filter_above_the_sort_is_counted_with(spark: SparkSession, pruner: secateur.Pruner, table: Path) -> None:
+    """Spark leaves it there if it is random: about half of the rows of the best file do not arrive."""
+    sql = "SELECT x FROM (SELECT * FROM t ORDER BY x DESC NULLS LAST) WHERE rand() < 0.5 LIMIT 45"
+    assert len(spark.sql(sql).collect()) == 45
+
+
 def test_files_that_may_be_passed_over_are_not_counted_on(
     spark: SparkSession, pruner: secateur.Pruner, table: Path
 ) -> None:

@@ -15,7 +15,7 @@ below what reduces rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,8 +23,9 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from secateur.passes.contract import Known
-from secateur.passes.predicates import Predicate, random_scans, scan_predicates, through
-from secateur.query.plan import Filter, Limit, Plan, Project, Query, Scan, Settings, Sort, SortKey, walk
+from secateur.passes.predicates import Predicate, is_small, random_scans, through
+from secateur.query.expressions import conjuncts
+from secateur.query.plan import Filter, Limit, Plan, Project, Scan, Settings, Sort, SortKey, walk
 from secateur.reason.evaluate import evaluate
 from secateur.reason.ranges import Columns
 from secateur.stats.filestats import FileStats, Mask
@@ -50,9 +51,12 @@ class Limited:
 def limited_scans(known: Known, *, ordered: bool) -> Iterator[Limited]:
     """The scans that a LIMIT with (``ordered``) or without an ORDER BY bounds, where that can be used."""
     ids = [scan.id for scan in known.query.scans()]
-    predicates, random = scan_predicates(known.query), random_scans(known.query)
+    random = random_scans(known.query)
     found: dict[int, Limited] = {}
-    for limited in _limits(known.query, predicates):
+    for node in walk(known.query.plan):
+        limited = _below(node.child, node.count) if isinstance(node, Limit) else None
+        if limited is None:
+            continue
         scan = limited.scan
         usable = scan.id in known.stats and scan.id not in random and ids.count(scan.id) == 1 and not scan.lossy
         if usable and bool(limited.keys) == ordered:
@@ -61,24 +65,21 @@ def limited_scans(known: Known, *, ordered: bool) -> Iterator[Limited]:
     yield from found.values()
 
 
-def _limits(query: Query, predicates: Mapping[int, Predicate]) -> Iterator[Limited]:
-    for node in walk(query.plan):
-        if isinstance(node, Limit) and (below := _scan_below(node.child)) is not None:
-            scan, keys = below
-            yield Limited(node.count, keys, scan, predicates.get(scan.id, ()))
-
-
-def _scan_below(plan: Plan, keys: tuple[SortKey, ...] = ()) -> tuple[Scan, tuple[SortKey, ...]] | None:
+def _below(plan: Plan, count: int, keys: tuple[SortKey, ...] = (), predicate: Predicate = ()) -> Limited | None:
+    """The scan below a Limit, with every conjunct on the way: one left out would let rows count that do not arrive."""
     match plan:
         case Scan():
-            return plan, keys
+            return Limited(count, keys, plan, predicate)
         case Filter():
-            return _scan_below(plan.child, keys)
+            return _below(plan.child, count, keys, (*predicate, *conjuncts(plan.condition)))
         case Project() if plan.deterministic:
             below = through(plan)
-            return _scan_below(plan.child, tuple(replace(k, expression=below(k.expression)) for k in keys))
+            moved = tuple(map(below, predicate))
+            if not all(map(is_small, moved)):
+                return None
+            return _below(plan.child, count, tuple(replace(k, expression=below(k.expression)) for k in keys), moved)
         case Sort() if not keys:
-            return _scan_below(plan.child, plan.keys)
+            return _below(plan.child, count, plan.keys, predicate)
     return None
 
 

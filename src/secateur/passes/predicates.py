@@ -108,7 +108,7 @@ def _below(project: Project, above: Predicate) -> Predicate:
     """What conjuncts over a projection's outputs say about its input."""
     substituted = map(through(project), above)
     # An AND that was computed below a Project comes apart only now.
-    return tuple(part for whole in substituted if _is_small(whole) for part in conjuncts(whole))
+    return tuple(part for whole in substituted if is_small(whole) for part in conjuncts(whole))
 
 
 def through(project: Project) -> Callable[[Expression], Expression]:
@@ -123,7 +123,8 @@ def through(project: Project) -> Callable[[Expression], Expression]:
     return lambda e: _substitute(e, outputs)
 
 
-def _is_small(e: Expression) -> bool:
+def is_small(e: Expression) -> bool:
+    """Whether it has at most :data:`LARGEST` parts."""
     return next(islice(walk(e), LARGEST, None), None) is None
 
 
