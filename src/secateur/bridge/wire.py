@@ -133,6 +133,7 @@ def decode_scan(node: Wire, settings: Settings) -> Scan:
         declined=node.get("declined", ""),
         lossy=node.get("lossy") == 1,
         decided=node.get("decided", False),
+        skipped=base64.b64decode(node.get("skipped", "")),
     )
 
 

@@ -41,7 +41,9 @@ final class PlanEditor {
       BitSet skip = BitSet.valueOf(Base64.getDecoder().decode((String) edit.get("skip")));
       if (skip.length() > scan.files.count) throw new IllegalStateException("an edit skips files that do not exist");
       if (skip.cardinality() != ((Number) edit.get("skipped")).intValue()) throw new IllegalStateException("an edit does not add up");
+      if (scan.skipped != null) skip.andNot(scan.skipped); // those were looked at when they were skipped
       changed[id] = scan.files.keepChanged(skip);
+      if (scan.skipped != null && !skip.isEmpty()) skip.or(scan.skipped);
       if (Integer.valueOf(1).equals(edit.get("rows")) && keptHasChanged(id, scan, skip)) continue;
       imply(id, scan, (List) edit.get("implied"), edit.get("counted"), skip);
       if (skip.isEmpty()) continue;
@@ -84,7 +86,7 @@ final class PlanEditor {
   void keepListed() throws Exception {
     for (int i = 0; i < edits.length; i++) {
       Scan scan = (Scan) scans.get(i);
-      if (edits[i] == null) edits[i] = scan.asListed();
+      if (edits[i] == null && scan.skipped == null) edits[i] = scan.asListed();
     }
   }
 
