@@ -37,7 +37,7 @@ from secateur.query.expressions import (
     walk,
 )
 from secateur.query.expressions import Opaque as OpaqueExpression
-from secateur.query.plan import Filter, Limit, Opaque, Plan, Project, Query, Scan, Sort
+from secateur.query.plan import Filter, Plan, Project, Query, Scan
 
 LARGEST = 20_000
 """Conjuncts with more parts than this are left out: each Project on the way could double them."""
@@ -76,11 +76,8 @@ def _below_random(plan: Plan, *, random: bool) -> Iterator[int]:
         case Scan():
             if random:
                 yield plan.id
-        case Filter() | Project():
-            # Spark turns IN and EXISTS into joins: what they read decides how the rows arrive, too.
-            for below in plan.children:
-                yield from _below_random(below, random=random or plan.random)
-        case Limit() | Sort() | Opaque():
+        case _:
+            # Subqueries included: Spark turns IN and EXISTS into joins, so what they read decides how the rows arrive.
             for child in plan.children:
                 yield from _below_random(child, random=random or plan.random)
 
@@ -95,7 +92,7 @@ def _collect(plan: Plan, above: Predicate) -> Iterator[tuple[int, Predicate]]:
         case Project():
             yield from _collect(plan.child, _below(plan, above) if plan.deterministic else ())
             yield from _independent(plan.subqueries)
-        case Limit() | Sort() | Opaque():
+        case _:
             yield from _independent(plan.children)
 
 
