@@ -23,6 +23,7 @@ from secateur.options import Options, parse_option, parse_options
 from secateur.passes import Decision, run_passes
 from secateur.passes.contract import Limits
 from secateur.passes.manifests import open_groups
+from secateur.passes.movement import joining_columns
 from secateur.passes.predicates import scan_predicate
 from secateur.query.expressions import Column, Expression
 from secateur.query.expressions import walk as parts_of
@@ -72,7 +73,7 @@ class Decider:
     def _decide(self, request: dict[str, Any], start: int) -> dict[str, Any]:
         options = parse_options(request["options"])
         query = decode_query(request)
-        open_scans = [s for s in query.scans() if s.listing and not s.declined and not s.decided]
+        open_scans = [s for s in query.scans() if s.open]
         sources = [decode_source(wire, self._registry.source) for wire in request.get("listings", ())]
         need = self._registry.admit(sources, {s.listing for s in open_scans})
         if need:
@@ -89,12 +90,18 @@ class Decider:
         if questions:
             return {"evaluate": questions}
         query = replace(query, settings=replace(query.settings, evaluated=evaluated))
-        limits = Limits(options.filter_budget_ms / 1000, options.filter_file_ms / 1000)
+        limits = Limits(options.filter_budget_ms / 1000, options.filter_file_ms / 1000, options.dips_ranges)
         decision = run_passes(query, stats, enabled=options.passes, limits=limits)
         edits = [
-            encode_edit(s, decision.kept[s.id], decision.implied.get(s.id, ()), counted=s.id in decision.counted)
+            encode_edit(
+                s,
+                decision.kept[s.id],
+                decision.implied.get(s.id, ()),
+                counted=s.id in decision.counted,
+                relies=decision.relies.get(s.id, ()),
+            )
             for s in open_scans
-            if s.id in decision.implied or not decision.kept[s.id].all()
+            if s.id in decision.implied or np.count_nonzero(decision.kept[s.id]) < np.count_nonzero(s.kept())
         ]
         scans = {s.id: self._summary(query, s, tables[s.id], decision, options) for s in open_scans}
         self._history.note(request["call"], Draft(scans, time.perf_counter_ns() - start))
@@ -128,7 +135,7 @@ class Decider:
         reasons = decision.reasons.get(scan.id, ())
         if (waiting := self._registry.waiting(scan.listing, scan.table, options)) is not None:
             reasons = (waiting, *(r for r in reasons if r.code != "no-statistics"))
-        if not kept.all():  # an earlier pass narrowed it
+        if not kept.all():  # another pass narrowed it
             reasons = tuple(r for r in reasons if r.code != "not-selective")
         groups_total, groups_kept = row_group_counts(query, scan, table, kept)
         return ScanSummary(
@@ -145,6 +152,7 @@ class Decider:
             decision.records.get(scan.id, ()),
             reasons,
             tuple(in_words(each.predicate) for each in decision.implied.get(scan.id, ())),
+            decision.joins.get(scan.id, ()),
         )
 
 
@@ -155,16 +163,20 @@ def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Opt
     known: dict[str, PartialTable] = {}
     names: dict[str, set[str]] = {}
     judged = judged_columns(query)
+    if query.stage == "late" and "dips" in options.passes:
+        judged |= joining_columns(query.plan)
     for scan, table in scans:
         groups = table.files.groups
         if groups is None or not isinstance(table, PartialTable):
             continue
         mask = np.ones(groups.stats.count, np.bool_)
-        if "manifests" in options.passes:
+        if scan.decided:
+            mask = np.bincount(groups.of[scan.kept()], minlength=len(mask)) > 0
+        elif "manifests" in options.passes:
             mask = open_groups(query, scan, groups)
         known[scan.listing] = table
         opened[scan.listing] = opened.get(scan.listing, np.zeros_like(mask)) | mask
-        filtered[scan.listing] = filtered.get(scan.listing, False) or bool(scan_predicate(query, scan))
+        filtered[scan.listing] = filtered.get(scan.listing, False) or scan.decided or bool(scan_predicate(query, scan))
         names.setdefault(scan.listing, set()).update(c.name for c in scan.columns if c.id in judged)
     wanted = (table.wanted(opened[fp], names[fp], filtered=filtered[fp]) for fp, table in known.items())
     return [part for part in wanted if part is not None]

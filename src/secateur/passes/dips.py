@@ -13,8 +13,9 @@ From the files that are kept of a scan follows the set of values that its join c
 :mod:`secateur.passes.schedule`. Each message is sound for the files that are left at that time, and files only become
 fewer, so it stays sound; it is enough that each single one is.
 
-Scans that read the same under the same conditions keep the same files, so that Spark can still read once for both; and
-so do Spark's own copies of one side of a join, by which it prunes the other at run time.
+Scans that read the same under the same conditions keep the same files in the end, so that Spark can still read once for
+both; and so do Spark's own copies of one side of a join, by which it prunes the other at run time. Keeping more files
+than the messages asked for is sound: told once more, in the same order, they would lead to the same files.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from secateur.passes.predicates import random_scans
 from secateur.passes.schedule import Among, Exchange, schedule
 from secateur.query.expressions import Column
 from secateur.query.expressions import walk as parts_of
-from secateur.query.plan import Filter, Plan, Project, Query, Scan
+from secateur.query.plan import Filter, Plan, Project, Scan
 from secateur.reason.evaluate import scope_of
 from secateur.reason.facts import Facts
 from secateur.reason.ranges import Scope, facts_of
@@ -52,23 +53,13 @@ def dip_files(known: Known) -> Outcome:
         return Outcome()
     talk = Talk(known, links)
     talk.run()
-    kept = {id_: mask for id_, mask in talk.narrowed() if id_ in known.kept}
+    kept = talk.narrowed()
     return Outcome(
         kept,
         tuple(talk.reasons(kept)),
         joins=tuple(talk.records),
         relies={id_: frozenset(talk.relies.get(id_, ())) - {id_} for id_ in kept},
     )
-
-
-@dataclass(slots=True)
-class Shared:
-    """What scans that read the same have in common: the files that one of them keeps."""
-
-    own: dict[int, Mask]
-    """The files of each scan that matter to it."""
-    mask: Mask
-    version: int = 0
 
 
 @dataclass(slots=True)
@@ -79,11 +70,12 @@ class Talk:
     links: Links
     records: list[tuple[int, JoinRecord]] = field(default_factory=list)
     relies: dict[int, set[int]] = field(default_factory=dict)
-    """The scans on whose kept files the choice of another's rests."""
+    """The scans on whose files the choice of another's rests."""
     messages: int = 0
     _scans: dict[int, Scan] = field(default_factory=dict)
-    _shared: dict[int, Shared] = field(default_factory=dict)
-    _copies: dict[int, int] = field(default_factory=dict)
+    _kept: dict[int, Mask] = field(default_factory=dict)
+    _version: Counter[int] = field(default_factory=Counter)
+    """How often each scan was narrowed."""
     _scopes: dict[int, Scope] = field(default_factory=dict)
     _facts: dict[Endpoint, Facts | None] = field(default_factory=dict)
     _values: dict[Endpoint, tuple[int, RangeSet | None]] = field(default_factory=dict)
@@ -92,40 +84,17 @@ class Talk:
     _unknown: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        query, kept = self.known.query, self.known.kept
-        scans = [scan for scan in query.scans() if scan.id in kept and scan.id in self.known.stats]
+        scans = [scan for scan in self.known.query.scans() if scan.id in self.known.stats]
         times = Counter(scan.id for scan in scans)
         self._scans = {scan.id: scan for scan in scans if times[scan.id] == 1}
-        copied = {scan.id for scan in pruning_copies(query.plan)}
-        groups: dict[tuple[str, bytes], list[int]] = {}
-        for id_, key in _readings(query.plan):
-            if id_ in self._scans and id_ not in copied:
-                groups.setdefault((key, np.packbits(kept[id_]).tobytes()), []).append(id_)
-        for members in groups.values():
-            mask = kept[members[0]]
-            shared = Shared(dict.fromkeys(members, mask), mask)
-            self._shared.update(dict.fromkeys(members, shared))
-        originals = {_identity(self._scans[id_]): id_ for id_ in self._shared}
-        for id_ in copied & set(self._scans):
-            original = originals.get(_identity(self._scans[id_]))
-            if original is not None and np.array_equal(kept[original], kept[id_]):
-                self._copies[id_] = original
+        self._kept = {id_: self.known.kept[id_] for id_ in self._scans}
 
     def run(self) -> None:
         """Everything that is to be told, until nothing changes any more or time is up."""
-        random = random_scans(self.known.query)
-        usable = [
-            link
-            for link in self.links.found
-            if link.target.scan in self._shared
-            and link.target.scan not in random
-            and all(o.scan in self._shared for o in link.origins)
-        ]
         ways: dict[Exchange, list[Link]] = {}
-        for link in usable:
+        for link in self._usable():
             for origin in link.origins:
-                if origin.scan != link.target.scan:
-                    ways.setdefault(Exchange(origin.scan, link.target.scan), []).append(link)
+                ways.setdefault(Exchange(origin.scan, link.target.scan), []).append(link)
         edges = {(min(way.sender, way.receiver), max(way.sender, way.receiver)) for way in ways}
         deadline = perf_counter() + self.known.limits.filter_seconds
         for step in schedule(sorted(edges)):
@@ -137,20 +106,43 @@ class Talk:
                 if not any(told):
                     break
 
-    def narrowed(self) -> Iterator[tuple[int, Mask]]:
-        """The scans of which fewer files are left, and their copies."""
-        for id_, shared in self._shared.items():
-            if shared.version:
-                yield id_, shared.mask
+    def _usable(self) -> Iterator[Link]:
         random = random_scans(self.known.query)
-        for id_, original in self._copies.items():
-            if self._shared[original].version and id_ not in random:
+        for link in dict.fromkeys(self.links.found):
+            to, by = link.target.scan, {origin.scan for origin in link.origins}
+            if to in self._scans and to not in random and by <= self._scans.keys() and to not in by:
+                yield link
+
+    def narrowed(self) -> dict[int, Mask]:
+        """The scans of which fewer files are left."""
+        plan = self.known.query.plan
+        copied = {scan.id for scan in pruning_copies(plan)} & self._scans.keys()
+        together: dict[tuple[str, bytes], list[int]] = {}
+        for id_, reading in _readings(plan):
+            if id_ in self._scans and id_ not in copied:
+                together.setdefault((reading, np.packbits(self.known.kept[id_]).tobytes()), []).append(id_)
+        for ids in together.values():
+            if len(ids) > 1:
+                mask = np.logical_or.reduce([self._kept[id_] for id_ in ids])
+                rests_on = set().union(*(self.relies.get(id_, ()) for id_ in ids))
+                for id_ in ids:
+                    self._kept[id_], self.relies[id_] = mask, rests_on
+        self._copy(copied)
+        return {id_: mask for id_, mask in self._kept.items() if _count(mask) < _count(self.known.kept[id_])}
+
+    def _copy(self, copied: set[int]) -> None:
+        """What a copy reads is what its original reads."""
+        originals = {_identity(scan): id_ for id_, scan in self._scans.items() if id_ not in copied}
+        for id_ in copied - random_scans(self.known.query):
+            original = originals.get(_identity(self._scans[id_]))
+            if original is not None and np.array_equal(self.known.kept[original], self.known.kept[id_]):
+                self._kept[id_] = self._kept[original]
                 self.relies[id_] = {*self.relies.get(original, ()), original}
-                yield id_, self._shared[original].mask
+                self.records += [(id_, record) for at, record in self.records if at == original]
 
     def _tell(self, link: Link) -> bool:
         """Whether what the origins hold by now rules out files of the target."""
-        token = tuple(self._shared[origin.scan].version for origin in link.origins)
+        token = tuple(self._version[origin.scan] for origin in link.origins)
         if self._sent.get(link) == token:
             return False
         self._sent[link] = token
@@ -172,38 +164,31 @@ class Talk:
 
     def _narrow(self, link: Link, found: Facts, wanted: RangeSet, received: Mapping[Link, RangeSet]) -> bool:
         id_ = link.target.scan
-        shared = self._shared[id_]
-        alive = np.flatnonzero(shared.own[id_])
-        may = meets(found.at(alive) if len(alive) * 2 < len(shared.mask) else found, wanted)
-        if may is True:
+        alive = np.flatnonzero(self._kept[id_])
+        may = meets(found.at(alive), wanted)
+        left = alive[may] if isinstance(may, np.ndarray) else alive if may else alive[:0]
+        if len(left) == len(alive):
             return False
-        mask = np.zeros_like(shared.mask)
-        if isinstance(may, np.ndarray):
-            mask[alive] = may if len(may) == len(alive) else may[alive]
-        if np.count_nonzero(mask) == len(alive):
-            return False
-        shared.own[id_] = mask
-        left: Mask = np.logical_or.reduce(list(shared.own.values()))
-        before, after = int(np.count_nonzero(shared.mask)), int(np.count_nonzero(left))
+        mask = np.zeros(len(self._kept[id_]), np.bool_)
+        mask[left] = True
+        self._kept[id_] = mask
+        self._version[id_] += 1
         senders = {origin.scan for other in received for origin in other.origins}
-        for member in shared.own:
-            rests_on = self.relies.setdefault(member, set())
-            rests_on |= senders.union(*(self.relies.get(sender, ()) for sender in senders))
-        if before == after:
-            return False
-        shared.mask = left
-        shared.version += 1
+        rests_on = self.relies.setdefault(id_, set())
+        rests_on |= senders.union(*(self.relies.get(sender, ()) for sender in senders))
         tables = ", ".join(dict.fromkeys(self._scans[origin.scan].table for origin in link.origins))
-        self.records.append((id_, JoinRecord(tables, _named(link.target), len(received[link]), before, after)))
+        record = JoinRecord(tables, _named(link.target), len(received[link]), len(alive), len(left))
+        self.records.append((id_, record))
         return True
 
     def _held(self, origin: Endpoint) -> RangeSet | None:
         """What an origin can hold in the files that are kept by now."""
-        shared = self._shared[origin.scan]
+        version = self._version[origin.scan]
         known = self._values.get(origin)
-        if known is None or known[0] != shared.version:
+        if known is None or known[0] != version:
             found = self._found(origin)
-            known = self._values[origin] = (shared.version, None if found is None else values_in(found, shared.mask))
+            held = None if found is None else values_in(found, self._kept[origin.scan])
+            known = self._values[origin] = (version, held)
         return known[1]
 
     def _found(self, endpoint: Endpoint) -> Facts | None:
@@ -221,7 +206,7 @@ class Talk:
         """For each scan that joins with others and that they could not narrow, one reason."""
         received = {target.scan: tables for tables, target in self._heard()}
         for id_, scan in self._scans.items():
-            if id_ in kept or not self.known.kept[id_].any() or id_ in self._copies:
+            if id_ in kept or not self.known.kept[id_].any():
                 continue
             if id_ in received:
                 yield id_, _not_selective(scan, received[id_])
@@ -251,6 +236,10 @@ def _identity(scan: Scan) -> tuple[str, tuple[int, ...]]:
     return scan.listing, tuple(column.id for column in scan.columns)
 
 
+def _count(mask: Mask) -> int:
+    return int(np.count_nonzero(mask))
+
+
 def _named(endpoint: Endpoint) -> str:
     columns = dict.fromkeys(e.full_name for e in parts_of(endpoint.expression) if isinstance(e, Column))
     return ", ".join(columns)
@@ -274,10 +263,3 @@ def _no_statistics(scan: Scan) -> Reason:
 
 def _blocked(scan: Scan, why: str) -> Reason:
     return Reason("join-blocked", f"What {scan.table} is joined with cannot narrow it: {why}.")
-
-
-def messages_of(query: Query, known: Known) -> int:
-    """How many messages the tables of a query exchange; for tests and measurements."""
-    talk = Talk(replace(known, query=query), links_of(query.plan))
-    talk.run()
-    return talk.messages

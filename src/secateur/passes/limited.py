@@ -59,7 +59,7 @@ def limited_scans(known: Known, *, ordered: bool) -> Iterator[Limited]:
             continue
         scan = limited.scan
         usable = scan.id in known.stats and scan.id not in random and ids.count(scan.id) == 1 and not scan.lossy
-        if usable and bool(limited.keys) == ordered:
+        if usable and not scan.decided and bool(limited.keys) == ordered:
             # Of two limits above one scan the lower one is met last, and it is the one that reads the scan.
             found[scan.id] = limited
     yield from found.values()

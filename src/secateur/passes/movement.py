@@ -325,6 +325,12 @@ def links_of(plan: Plan) -> Links:
     return Links().of(plan)
 
 
+def joining_columns(plan: Plan) -> set[int]:
+    """The columns of scans that links are about."""
+    ends = (end for link in links_of(plan).found for end in (*link.origins, link.target))
+    return {part.id for end in ends for part in parts_of(end.expression) if isinstance(part, Column)}
+
+
 def pruning_copies(plan: Plan) -> Iterator[Scan]:
     """The scans in Spark's own copies of one side of a join."""
     for node in walk(plan):

@@ -16,9 +16,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from secateur.query.expressions import Expression
 from secateur.query.zones import Zone
-from secateur.stats.filestats import ScanColumn
+from secateur.stats.filestats import Mask, ScanColumn
+
+Bits: TypeAlias = bytes
+"""One bit per entry, the least significant first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,22 @@ class Scan:
     lossy: bool = False
     """Spark passes over files that are gone or damaged, so the rows of a file are not sure to arrive."""
     decided: bool = False
-    """An earlier step of the same query has narrowed it already."""
+    """The early step of the same query has narrowed it already; with a listing, the late step may narrow it further."""
+    skipped: Bits = b""
+    """Of a scan that was decided before, one bit per file: the files that are skipped already."""
+
+    @property
+    def open(self) -> bool:
+        """Whether its files can be narrowed in this step."""
+        return bool(self.listing) and not self.declined
+
+    def kept(self) -> Mask:
+        """The files that no earlier step skipped."""
+        skipped = np.frombuffer(self.skipped, np.uint8)
+        bits = np.unpackbits(skipped, count=min(self.files, 8 * len(skipped)), bitorder="little")
+        mask = np.ones(self.files, np.bool_)
+        mask[: len(bits)] = bits == 0
+        return mask
 
     @property
     def children(self) -> tuple[Plan, ...]:

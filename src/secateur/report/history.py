@@ -15,6 +15,7 @@ from typing import Any
 from secateur.report.summary import PlanningTime, Reason, ScanSummary, Summary
 
 _DRAFTS = 2000
+_OF_FILTERS = ("no-filter", "not-selective")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,10 @@ def _extended(story: _Story, record: Mapping[str, Any], draft: Draft | None) -> 
     changed = dict(enumerate(record.get("changed", ())))
     scans = dict(story.scans)
     for wire in record["scans"]:
-        scan = drafted.get(wire["id"]) or unpruned(wire, code, record.get("text", ""))
+        before = story.scans.get((wire["table"], wire["use"])) if wire.get("decided") else None
+        scan = drafted.get(wire["id"]) or before or unpruned(wire, code, record.get("text", ""))
+        if before is not None and scan is not before:
+            scan = _continued(before, scan)
         if changed.get(wire["id"]):
             scan = _with_changed(scan, changed[wire["id"]])
         if wire["id"] in record.get("unsaid", ()):
@@ -101,6 +105,19 @@ def _extended(story: _Story, record: Mapping[str, Any], draft: Draft | None) -> 
     if "left" in record:
         scans = {key: scan if key[1] in record["left"] else _removed(scan) for key, scan in scans.items()}
     return _Story(scans, _longer(story.planning, record, draft), reasons)
+
+
+def _continued(before: ScanSummary, late: ScanSummary) -> ScanSummary:
+    """A scan that both steps looked at; once the late one narrowed it, it does not matter that filters did not."""
+    narrowed = late.files_kept != before.files_kept
+    earlier = tuple(r for r in before.reasons if not (narrowed and r.code in _OF_FILTERS))
+    return replace(
+        late,
+        passes=(*before.passes, *late.passes),
+        reasons=(*earlier, *(r for r in late.reasons if r not in earlier)),
+        joins=(*before.joins, *late.joins),
+        implied=(*before.implied, *late.implied),
+    )
 
 
 def _removed(scan: ScanSummary) -> ScanSummary:
@@ -132,7 +149,7 @@ def unpruned(wire: Mapping[str, Any], code: str, text: str) -> ScanSummary:
 
 
 def _with_changed(scan: ScanSummary, count: int) -> ScanSummary:
-    text = f"{count:,} files are not as they were listed any more and are read; refresh the table to prune them again"
+    text = f"{count:,} files are read, since files are not as they were listed; refresh the table to prune them again"
     kept = None if scan.files_kept is None else scan.files_kept + count
     return replace(
         scan, files_kept=kept, bytes_kept=None, rows_kept=None, row_groups_kept=None,

@@ -160,7 +160,7 @@ final class Call {
     boolean first = true;
     for (int i = 0; scans != null && i < scans.size(); i++) {
       Scan scan = (Scan) scans.get(i);
-      if (scan.decided) continue;
+      if (scan.decided && scan.skipped == null) continue;
       if (!first) out.append(',');
       first = false;
       scan.write(out, i);

@@ -38,7 +38,17 @@ final class ParquetFormat extends Format {
     boolean parquet = files.fileFormat().getClass().getName().equals(PARQUET);
     scan.format = format(files.fileFormat(), parquet);
     scan.decided = index instanceof PrunedFileIndex || state.has(scan.use());
-    if (scan.decided) return scan;
+    if (scan.decided && !(late && state.reopens(scan.use()))) return scan;
+    if (scan.decided) {
+      scan.skipped = new BitSet();
+      if (index instanceof PrunedFileIndex) {
+        PrunedFileIndex pruned = (PrunedFileIndex) index;
+        scan.index = pruned.inner;
+        scan.files = scan.listing = pruned.listing;
+        scan.skipped = pruned.skip;
+        return scan;
+      }
+    }
     String kind = index.getClass().getName();
     if (relation.isStreaming()) {
       scan.declined = "it is a streaming source";

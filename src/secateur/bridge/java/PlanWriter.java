@@ -72,8 +72,7 @@ final class PlanWriter {
 
   boolean undecided() {
     for (int i = 0; i < scans.size(); i++) {
-      Scan scan = (Scan) scans.get(i);
-      if (!scan.decided && scan.declined.isEmpty()) return true;
+      if (((Scan) scans.get(i)).open()) return true;
     }
     return false;
   }

@@ -15,9 +15,9 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** What the original index lists, less the files that cannot contribute. Files are matched by path, length and time. */
 public final class PrunedFileIndex implements FileIndex {
-  private final FileIndex inner;
-  private final Listing listing;
-  private final BitSet skip;
+  final FileIndex inner;
+  final Listing listing;
+  final BitSet skip;
   private final long size;
 
   PrunedFileIndex(FileIndex inner, Listing listing, BitSet skip) {

@@ -1,5 +1,6 @@
 package secateur;
 
+import java.util.Base64;
 import java.util.BitSet;
 import java.util.Locale;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
@@ -18,10 +19,15 @@ abstract class Scan {
   String format = "";
   String declined = ""; // why it is left alone
   boolean decided = false; // by an earlier step
-  FileSet files; // null if it is left alone or was decided
+  FileSet files; // null if it is left alone, or was decided and is not looked at again
+  BitSet skipped; // of a scan that was decided and is looked at again, the files that are skipped already
 
   Scan(LogicalPlan node) {
     this.node = node;
+  }
+
+  boolean open() {
+    return declined.isEmpty() && (!decided || skipped != null);
   }
 
   /** A node that reads all files but these. The scan's own node, and what it holds, stay as they are. */
@@ -72,6 +78,7 @@ abstract class Scan {
       out.append(",\"cs\":").append(caseSensitive());
       Json.field(out.append(','), "fp", files.fingerprint);
       if (lossy()) out.append(",\"lossy\":1");
+      if (skipped != null) Json.field(out.append(','), "skipped", Base64.getEncoder().encodeToString(skipped.toByteArray()));
       out.append(",\"files\":").append(files.count).append(",\"bytes\":").append(files.bytes);
     }
     out.append(",\"cols\":[");

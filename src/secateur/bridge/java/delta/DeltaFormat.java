@@ -54,7 +54,10 @@ final class DeltaFormat extends Format {
     scan.decided = ownLog || index instanceof DeltaIndex || state.has(scan.use());
     if (ownLog) return scan;
     scan.table = name(relation, (TahoeFileIndex) index);
-    if (scan.decided) return scan;
+    if (scan.decided) {
+      if (late && index instanceof DeltaIndex && state.reopens(scan.use())) scan.reopen((DeltaIndex) index);
+      return scan;
+    }
     if (relation.isStreaming()) {
       scan.declined = "it is a streaming source";
     } else if (OptimisticTransaction$.MODULE$.getActive().isDefined()) {
@@ -233,6 +236,14 @@ final class DeltaFormat extends Format {
       this.snapshot = snapshot;
       this.prepared = prepared;
       files = taken = DeltaFiles.of(index, snapshot);
+    }
+
+    void reopen(DeltaIndex pruned) {
+      index = pruned.inner;
+      snapshot = pruned.version;
+      prepared = pruned.prepared;
+      files = taken = pruned.all;
+      skipped = pruned.skip;
     }
 
     LogicalPlan without(BitSet skip) throws Exception {

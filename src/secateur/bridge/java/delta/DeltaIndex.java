@@ -28,15 +28,17 @@ import scala.runtime.AbstractPartialFunction;
  * so again after the scan.
  */
 public final class DeltaIndex extends TahoeFileIndexWithSnapshotDescriptor {
-  private final TahoeFileIndex inner;
-  private final DeltaFiles all;
-  private final BitSet skip;
-  private final boolean prepared;
+  final TahoeFileIndex inner;
+  final Snapshot version;
+  final DeltaFiles all;
+  final BitSet skip;
+  final boolean prepared;
   private final long size;
 
   DeltaIndex(TahoeFileIndex inner, Snapshot snapshot, DeltaFiles all, BitSet skip, boolean prepared) {
     super(inner.spark(), inner.deltaLog(), inner.path(), snapshot);
     this.inner = inner;
+    this.version = snapshot;
     this.all = all;
     this.skip = skip;
     this.prepared = prepared;

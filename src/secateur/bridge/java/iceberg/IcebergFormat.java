@@ -34,12 +34,16 @@ public final class IcebergFormat extends Format {
     if (table instanceof PrunedIcebergTable) {
       IcebergScan scan = new IcebergScan(leaf, relation, ((PrunedIcebergTable) table).inner);
       scan.decided = true;
+      if (late) scan.reopen(planned, state);
       return scan;
     }
     if (!(table instanceof SparkTable)) return null;
     IcebergScan scan = new IcebergScan(leaf, relation, (SparkTable) table);
     scan.decided = planned != null && planned.scan() instanceof PrunedIcebergScan || state.has(scan.use());
-    if (scan.decided) return scan;
+    if (scan.decided) {
+      if (late) scan.reopen(planned, state);
+      return scan;
+    }
     scan.declined = declined((SparkTable) table, relation.options(), planned);
     if (scan.declined.isEmpty()) scan.files = scan.snapshot = IcebergFiles.of((SparkTable) table);
     return scan;
@@ -95,6 +99,13 @@ public final class IcebergFormat extends Format {
       this.source = source;
       this.table = source.name();
       this.format = "iceberg";
+    }
+
+    void reopen(DataSourceV2ScanRelation planned, QueryState state) {
+      if (planned == null || !(planned.scan() instanceof PrunedIcebergScan) || !state.reopens(use())) return;
+      PrunedIcebergScan pruned = (PrunedIcebergScan) planned.scan();
+      files = snapshot = pruned.files;
+      skipped = pruned.skip;
     }
 
     /** Before Iceberg plans: a table that makes pruned scans. Afterwards: a copy of the scan with fewer tasks. */

@@ -34,8 +34,8 @@ import org.apache.spark.sql.types.StructType;
 public final class PrunedIcebergScan
     implements org.apache.spark.sql.connector.read.Scan, SupportsReportStatistics, SupportsReportPartitioning, SupportsRuntimeV2Filtering {
   private final org.apache.spark.sql.connector.read.Scan inner;
-  private final IcebergFiles files;
-  private final BitSet skip;
+  final IcebergFiles files;
+  final BitSet skip;
   private final Map ordinals; // task -> the file's ordinal; null if the tasks are Iceberg's own
   private final BitSet skippedAtRuntime = new BitSet();
   private final List runtimeFilters = new ArrayList(); // their texts, for equality
@@ -55,12 +55,14 @@ public final class PrunedIcebergScan
     return new PrunedIcebergScan(scan, files, skip, planned.ordinals);
   }
 
-  /** A scan that Iceberg may have planned, and others may hold: a copy, with tasks taken away. */
+  /** A scan that Iceberg may have planned, and others may hold, or one of ours: a copy, with tasks taken away. */
   static PrunedIcebergScan cut(org.apache.spark.sql.connector.read.Scan scan, IcebergFiles files, BitSet skip) throws Exception {
+    Map ordinals = scan instanceof PrunedIcebergScan ? ((PrunedIcebergScan) scan).ordinals : null;
+    if (scan instanceof PrunedIcebergScan) scan = ((PrunedIcebergScan) scan).inner;
     org.apache.spark.sql.connector.read.Scan copy = (org.apache.spark.sql.connector.read.Scan) Reflect.copy(scan);
     Reflect.set(copy, "runtimeFilters", new ArrayList((List) Reflect.get(scan, "runtimeFilters")));
     if (Reflect.get(copy, "tasks") == null) return planned(copy, files, skip);
-    PrunedIcebergScan pruned = new PrunedIcebergScan(copy, files, skip, null);
+    PrunedIcebergScan pruned = new PrunedIcebergScan(copy, files, skip, ordinals);
     pruned.drop(skip);
     return pruned;
   }
