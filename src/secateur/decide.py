@@ -101,7 +101,8 @@ class Decider:
                 relies=decision.relies.get(s.id, ()),
             )
             for s in open_scans
-            if s.id in decision.implied or np.count_nonzero(decision.kept[s.id]) < np.count_nonzero(s.kept())
+            if s.id in decision.implied
+            or np.count_nonzero(decision.kept[s.id]) < np.count_nonzero(s.kept(len(decision.kept[s.id])))
         ]
         scans = {s.id: self._summary(query, s, tables[s.id], decision, options) for s in open_scans}
         self._history.note(request["call"], Draft(scans, time.perf_counter_ns() - start))
@@ -171,7 +172,7 @@ def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Opt
             continue
         mask = np.ones(groups.stats.count, np.bool_)
         if scan.decided:
-            mask = np.bincount(groups.of[scan.kept()], minlength=len(mask)) > 0
+            mask = np.bincount(groups.of[scan.kept(len(groups.of))], minlength=len(mask)) > 0
         elif "manifests" in options.passes:
             mask = open_groups(query, scan, groups)
         known[scan.listing] = table

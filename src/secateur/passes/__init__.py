@@ -16,7 +16,7 @@ from secateur.passes.limit import limit_files
 from secateur.passes.manifests import keep_manifests
 from secateur.passes.predicates import random_scans
 from secateur.passes.topk import topk_files
-from secateur.query.plan import Query, Scan
+from secateur.query.plan import Query
 from secateur.report.summary import JoinRecord, PassRecord, Reason
 from secateur.stats.filestats import FileStats, Mask
 
@@ -79,7 +79,7 @@ def run_passes(
     ['no-filter']
     """
     scans = tuple(dict.fromkeys(scan.id for scan in query.scans()))
-    kept = {scan.id: _read_only(_start(scan, stats[scan.id])) for scan in query.scans() if scan.id in stats}
+    kept = {scan.id: _read_only(scan.kept(stats[scan.id].count)) for scan in query.scans() if scan.id in stats}
     records: dict[int, tuple[PassRecord, ...]] = dict.fromkeys(kept, ())
     reasons: dict[int, tuple[Reason, ...]] = dict.fromkeys(scans, ())
     counted: frozenset[int] = frozenset()
@@ -108,10 +108,6 @@ def run_passes(
                 continue
             records[id_] += (PassRecord(pass_.name, _count(before[id_]), _count(mask), ms),)
     return Decision(kept, records, reasons, counted, implied, joins, relies)
-
-
-def _start(scan: Scan, stats: FileStats) -> Mask:
-    return scan.kept() if scan.decided else np.ones(stats.count, np.bool_)
 
 
 def _run(pass_: Pass, known: Known, scans: tuple[int, ...]) -> tuple[Outcome, float]:

@@ -51,11 +51,10 @@ class Scan:
         """Whether its files can be narrowed in this step."""
         return bool(self.listing) and not self.declined
 
-    def kept(self) -> Mask:
-        """The files that no earlier step skipped."""
-        skipped = np.frombuffer(self.skipped, np.uint8)
-        bits = np.unpackbits(skipped, count=min(self.files, 8 * len(skipped)), bitorder="little")
-        mask = np.ones(self.files, np.bool_)
+    def kept(self, count: int) -> Mask:
+        """Which of its ``count`` files no earlier step skipped."""
+        bits = np.unpackbits(np.frombuffer(self.skipped, np.uint8), bitorder="little")[:count]
+        mask = np.ones(count, np.bool_)
         mask[: len(bits)] = bits == 0
         return mask
 
