@@ -21,7 +21,8 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
 * zone ``[[seconds of each change and of the end], [offset before the first and after each], [least, greatest after the
   end]]``, as :class:`secateur.query.zones.Zone` takes them;
 * edit ``{"scan": id, "fp": fingerprint, "skip": base64 of one bit per file, "skipped": count}``, with ``"rows": 1``
-  if it is void as soon as one of the files that are kept has changed, and with ``"implied"`` for a list of conditions
+  if it is void as soon as one of the files that are kept has changed, with ``"relies"`` for other scans of which no
+  file may have changed, and with ``"implied"`` for a list of conditions
   to be put above the scan: ``{"f": class, "a": column, "v": value as text}``, ``{"f": "IsNull", "a": column}`` or
   ``{"f": "Or", "c": [both]}``; ``"counted": 1`` if these are void as soon as a file that is kept has changed.
 """
@@ -29,7 +30,7 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -280,9 +281,18 @@ def encode_mask(mask: Mask) -> str:
     return base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")
 
 
-def encode_edit(scan: Scan, keep: Mask, implied: Sequence[Implied] = (), *, counted: bool = False) -> Wire:
+def encode_edit(
+    scan: Scan,
+    keep: Mask,
+    implied: Sequence[Implied] = (),
+    *,
+    counted: bool = False,
+    relies: Collection[int] = (),
+) -> Wire:
     """The edit that drops every file of the scan that is not kept and puts conditions above what is left."""
     edit = encode_skip(scan, keep, counted=counted)
+    if relies:
+        edit["relies"] = sorted(relies)
     if implied:
         edit["implied"] = [encode_condition(each.predicate) for each in implied]
         edit["counted"] = int(any(each.counted for each in implied))

@@ -37,6 +37,21 @@ class PassRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinRecord:
+    """What a table was told by one that it joins with: its column takes only values in so many ranges.
+
+    >>> JoinRecord("part", "l_partkey", 14, 1000, 50).files_after
+    50
+    """
+
+    sender: str
+    column: str
+    ranges: int
+    files_before: int
+    files_after: int
+
+
+@dataclass(frozen=True, slots=True)
 class ScanSummary:
     """One use of a table in the query; None means that nobody knows.
 
@@ -59,6 +74,8 @@ class ScanSummary:
     reasons: tuple[Reason, ...] = ()
     implied: tuple[str, ...] = ()
     """Conditions that follow from the query's, given to Spark so that it can skip row groups and pages by them."""
+    joins: tuple[JoinRecord, ...] = ()
+    """What the tables that it joins with told it before the query ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +126,7 @@ class Summary:
             scan["passes"] = list(scan["passes"])
             scan["reasons"] = list(scan["reasons"])
             scan["implied"] = list(scan["implied"])
+            scan["joins"] = list(scan["joins"])
         return {**plain, "scans": list(plain["scans"]), "reasons": list(plain["reasons"])}
 
     def __str__(self) -> str:
