@@ -8,13 +8,14 @@ from time import perf_counter
 
 import numpy as np
 
-from secateur.passes.contract import Implied, Known, Limits, Outcome
+from secateur.passes.contract import Asked, Implied, Known, Limits, Outcome
 from secateur.passes.filter import filter_files
 from secateur.passes.implied import implied_predicates
 from secateur.passes.limit import limit_files
 from secateur.passes.manifests import keep_manifests
 from secateur.passes.predicates import random_scans
 from secateur.passes.topk import topk_files
+from secateur.passes.waves import first_waves
 from secateur.query.plan import Query
 from secateur.report.summary import PassRecord, Reason
 from secateur.stats.filestats import FileStats, Mask
@@ -36,6 +37,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("limit", limit_files),
     Pass("topk", topk_files),
     Pass("implied", implied_predicates),
+    Pass("waves", first_waves, ("late",)),
 )
 
 
@@ -53,6 +55,8 @@ class Decision:
     """Scans whose masks rest on the rows of the files that are kept."""
     implied: Mapping[int, tuple[Implied, ...]] = field(default_factory=dict)
     """Predicates to be put right above a scan, for whoever reads its files."""
+    runtime: Mapping[int, Asked] = field(default_factory=dict)
+    """What scans are narrowed by while the query runs."""
 
 
 def run_passes(
@@ -78,6 +82,7 @@ def run_passes(
     reasons: dict[int, tuple[Reason, ...]] = dict.fromkeys(scans, ())
     counted: frozenset[int] = frozenset()
     implied: dict[int, tuple[Implied, ...]] = {}
+    runtime: dict[int, Asked] = {}
     for pass_ in passes:
         if query.stage not in pass_.stages or (enabled is not None and pass_.name not in enabled):
             continue
@@ -90,12 +95,13 @@ def run_passes(
             reasons[id_] += (reason,)
         for id_, predicates in outcome.implied.items():
             implied[id_] = implied.get(id_, ()) + predicates
-        concerned = {*outcome.kept, *outcome.implied, *(id_ for id_, _ in outcome.reasons)}
+        runtime |= outcome.runtime
+        concerned = {*outcome.kept, *outcome.implied, *outcome.runtime, *(id_ for id_, _ in outcome.reasons)}
         for id_, mask in kept.items():
             if id_ not in concerned:
                 continue
             records[id_] += (PassRecord(pass_.name, _count(before[id_]), _count(mask), ms),)
-    return Decision(kept, records, reasons, counted, implied)
+    return Decision(kept, records, reasons, counted, implied, runtime)
 
 
 def _run(pass_: Pass, known: Known, scans: tuple[int, ...]) -> tuple[Outcome, float]:
@@ -115,7 +121,7 @@ def _check(outcome: Outcome, known: Known, scans: tuple[int, ...]) -> None:
     if not {id_ for id_, _ in outcome.reasons} <= set(scans):
         raise ValueError("it gave a reason for a scan that is not in the query")
     kept, random = known.kept, random_scans(known.query)
-    for id_ in (*outcome.kept, *outcome.implied):
+    for id_ in (*outcome.kept, *outcome.implied, *outcome.runtime):
         if id_ in random:
             raise ValueError(f"it narrowed scan {id_}, which is below something random")
         if id_ not in kept:
