@@ -37,6 +37,7 @@ from secateur.query.values import decode_value
 from secateur.reason.evaluate import evaluate, scope_of
 from secateur.reason.facts import Bound, Facts
 from secateur.reason.ranges import Columns, facts_of
+from secateur.report.conditions import in_words
 from secateur.report.summary import Reason
 from secateur.stats.filestats import FileStats, Mask
 
@@ -82,7 +83,8 @@ class Wave:
 
     def describe(self) -> str:
         few = int(np.count_nonzero(self.files))
-        return f"the first {few:,} files are read for the place where the first {self.count:,} rows by {self.key} end"
+        order = f"{in_words(self.key.expression)} {'DESC' if self.key.descending else 'ASC'}"
+        return f"{few:,} files are read first for the place where the first {self.count:,} rows by {order} end"
 
     def condition(self, values: Sequence[object]) -> Expression | None:
         """What each of the first rows satisfies, given how many rows and values there were, and the last value.
@@ -94,7 +96,7 @@ class Wave:
         >>> print(wave.condition([10, 10, 93]), wave.condition([9, 9, 93]), wave.condition([10, 9, 93]))
         (x#1 >= 93) None None
         """
-        rows, ranked, last = values
+        rows, ranked, last = values if len(values) == 3 else (0, 0, None)
         if not isinstance(rows, int) or not isinstance(ranked, int) or rows < self.count:
             return None
         e = self.key.expression
@@ -162,7 +164,7 @@ def _below(plan: Plan, above: Sorted) -> Sorted | None:
 def wave_of(found: Sorted, known: Known) -> Wave | Reason:
     """The wave of a scan, or why it has none."""
     table, stats, kept = found.scan.table, known.stats[found.scan.id], known.kept[found.scan.id]
-    by = f"ORDER BY {found.key.expression} LIMIT {found.count:,}"
+    by = f"ORDER BY {in_words(found.key.expression)} LIMIT {found.count:,}"
     if found.count > MOST_ROWS:
         return Reason("wave-too-large", f"{by} asks for too many rows of {table} to look at a few files first.")
     settings = known.query.settings

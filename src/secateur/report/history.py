@@ -17,6 +17,7 @@ from secateur.report.summary import PlanningTime, Reason, ScanSummary, Summary
 
 _DRAFTS = 2000
 _OF_FILTERS = ("no-filter", "not-selective")
+_OF_BOUNDARIES = ("no-boundary", "boundary-not-selective")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +117,9 @@ def _extended(story: _Story, record: Mapping[str, Any], draft: Draft | None) -> 
 
 def _continued(before: ScanSummary, late: ScanSummary) -> ScanSummary:
     """A scan that both steps looked at; once the late one narrowed it, it does not matter that filters did not."""
-    narrowed = late.files_kept != before.files_kept
-    earlier = tuple(r for r in before.reasons if not (narrowed and r.code in _OF_FILTERS))
+    narrowed = late.files_kept != before.files_kept or late.runtime
+    moot = (_OF_FILTERS if narrowed else ()) + (_OF_BOUNDARIES if late.runtime else ())
+    earlier = tuple(r for r in before.reasons if r.code not in moot)
     return replace(
         late,
         passes=(*before.passes, *late.passes),

@@ -1,9 +1,11 @@
 package secateur;
 
+import java.io.Serializable;
 import java.util.Arrays;
 import java.util.BitSet;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback;
 import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
@@ -19,7 +21,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * is one of partitions, so Spark evaluates it in the driver, once a file, after the subquery and before the scan. It may only ever be
  * FALSE for a file that is not needed: it is a hint, rows do not depend on it.
  */
-public final class KeepFile extends Expression implements CodegenFallback {
+public final class KeepFile extends Expression implements CodegenFallback, Serializable {
   private final Expression file;
   private final Expression values;
   private final Question question;
@@ -46,6 +48,11 @@ public final class KeepFile extends Expression implements CodegenFallback {
     } catch (ReflectiveOperationException other) {
       throw new IllegalStateException(other); // Spark interprets instead
     }
+  }
+
+  /** Some operators send their whole plan to the executors, which neither have this class nor anything to ask: there it is TRUE. */
+  public Object writeReplace() {
+    return new Literal(Boolean.TRUE, DataTypes.BooleanType);
   }
 
   public boolean nullable() {
