@@ -18,8 +18,8 @@ wave (each file spans the whole range, say), there is none, and a reason says so
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,14 +29,14 @@ import pyarrow.compute as pc
 from secateur.passes.contract import Known, Outcome
 from secateur.passes.filter import narrow
 from secateur.passes.limited import Counts, sure_rows
-from secateur.passes.predicates import Predicate, is_small, random_scans, through
-from secateur.query.expressions import Compare, Expression, IsNull, Literal, Opaque, Or, conjuncts
-from secateur.query.expressions import walk as parts_of
-from secateur.query.plan import Filter, Limit, Plan, Project, Scan, Settings, Sort, SortKey, walk
+from secateur.passes.predicates import random_scans
+from secateur.passes.sorted_scans import Blocked, Sorted, sorted_scans
+from secateur.query.expressions import Compare, Expression, IsNull, Literal, Or
+from secateur.query.plan import Settings, SortKey
 from secateur.query.values import decode_value
 from secateur.reason.evaluate import evaluate, scope_of
 from secateur.reason.facts import Bound, Facts
-from secateur.reason.ranges import Columns, facts_of
+from secateur.reason.ranges import facts_of
 from secateur.report.conditions import in_words
 from secateur.report.summary import Reason
 from secateur.stats.filestats import FileStats, Mask
@@ -53,21 +53,6 @@ BYTES_A_SECOND = 2e8
 """What is read of large files in a second, roughly."""
 WORTH = 3
 """How many times its own cost a wave has to save."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sorted:
-    """A scan below ORDER BY and LIMIT, where what lies in between gives no other rows if some files are left out."""
-
-    count: int
-    sort: int
-    key: SortKey
-    scan: Scan
-    predicate: Predicate
-
-    @property
-    def columns(self) -> Columns:
-        return {column.id: column for column in self.scan.columns}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +105,7 @@ def first_waves(known: Known) -> Outcome:
         id_ = found.scan.id
         if id_ not in known.stats or id_ in random or not found.count or np.count_nonzero(known.kept[id_]) < 2:
             continue
-        wave = wave_of(found, known)
+        wave = wave_of(found, known) if isinstance(found, Sorted) else _no_way(found)
         if isinstance(wave, Reason):
             reasons.append((id_, wave))
         else:
@@ -128,37 +113,11 @@ def first_waves(known: Known) -> Outcome:
     return Outcome(reasons=tuple(reasons), runtime=waves)
 
 
-def sorted_scans(plan: Plan) -> Iterator[Sorted]:
-    """The scans below ORDER BY and LIMIT that a wave can be made of."""
-    for node in walk(plan):
-        if not isinstance(node, Limit):
-            continue
-        below = node.child
-        while isinstance(below, Project):  # a Filter here would drop rows that were counted
-            below = below.child
-        if isinstance(below, Sort) and not below.subqueries:
-            found = _below(below.child, Sorted(node.count, below.ref, below.keys[0], _NOWHERE, ()))
-            if found is not None:
-                yield found
-
-
-_NOWHERE = Scan(-1, "", "", "", ())
-
-
-def _below(plan: Plan, above: Sorted) -> Sorted | None:
-    """Nothing that would give another result when it runs again: neither rand() nor a subquery."""
-    match plan:
-        case Scan():
-            return replace(above, scan=plan)
-        case Filter() if not plan.subqueries and not any(isinstance(e, Opaque) for e in parts_of(plan.condition)):
-            return _below(plan.child, replace(above, predicate=(*above.predicate, *conjuncts(plan.condition))))
-        case Project() if plan.deterministic and not plan.subqueries:
-            down = through(plan)
-            key = replace(above.key, expression=down(above.key.expression))
-            predicate = tuple(map(down, above.predicate))
-            if all(map(is_small, (key.expression, *predicate))):
-                return _below(plan.child, replace(above, key=key, predicate=predicate))
-    return None
+def _no_way(found: Blocked) -> Reason:
+    return Reason(
+        "wave-not-possible",
+        f"Between ORDER BY … LIMIT {found.count:,} and {found.scan.table} lies {found.what}.",
+    )
 
 
 def wave_of(found: Sorted, known: Known) -> Wave | Reason:
@@ -182,6 +141,11 @@ def wave_of(found: Sorted, known: Known) -> Wave | Reason:
     sure = _at_or_beyond(found.key, worst, facts)
     left = narrow((sure,), stats, found.columns, kept, settings)
     saved, cost = _seconds(stats, kept & ~left, known), JOB_SECONDS + _seconds(stats, files, known)
+    for other in found.again:
+        kept_there = known.kept.get(other.id)
+        cost += (
+            other.bytes / BYTES_A_SECOND if kept_there is None else _seconds(known.stats[other.id], kept_there, known)
+        )
     if saved < WORTH * cost:
         return Reason(
             "wave-not-worth",
