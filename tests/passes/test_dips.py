@@ -6,38 +6,22 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from secateur.passes import run_passes
-from secateur.passes.contract import Known
-from secateur.passes.dips import Talk
-from secateur.passes.movement import links_of
-from secateur.passes.schedule import Among, Exchange, groups_of, schedule
 from secateur.query.expressions import Alias, Column, Expression
 from secateur.query.plan import (
-    PRUNING_COPY,
     Aggregate,
-    Filter,
     Join,
     Limit,
-    Opaque,
     Plan,
-    Query,
-    Scan,
     Union,
     Window,
-    walk,
 )
-from secateur.query.types import parse_type
-from secateur.reason.rangesets import range_set, values_in
-from secateur.reason.ranges import facts_of
-from secateur.reason.evaluate import scope_of
 from secateur.report.summary import ScanSummary
 from secateur.report.text import told_by_joins
-from secateur.stats.filestats import FileStats
 from tests.passes.test_filter import Case, PlanReader, _indent, read_case
-from tests.reason.language import columns_of, entry, file_stats, predicate
+from tests.reason.language import predicate
 
 FIXTURES = Path(__file__).with_name("dips")
 JOINS = ("Inner", "Cross", "LeftOuter", "RightOuter", "FullOuter", "LeftSemi", "LeftAnti", "ExistenceJoin")
