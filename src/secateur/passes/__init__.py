@@ -14,6 +14,7 @@ from secateur.passes.implied import implied_predicates
 from secateur.passes.limit import limit_files
 from secateur.passes.manifests import keep_manifests
 from secateur.passes.predicates import random_scans
+from secateur.passes.ranged import range_files
 from secateur.passes.topk import topk_files
 from secateur.query.plan import Query
 from secateur.report.summary import PassRecord, Reason
@@ -33,6 +34,7 @@ _LIMITS = Limits()
 PASSES: tuple[Pass, ...] = (
     Pass("manifests", keep_manifests),
     Pass("filter", filter_files),
+    Pass("ranges", range_files),
     Pass("limit", limit_files),
     Pass("topk", topk_files),
     Pass("implied", implied_predicates),
