@@ -23,6 +23,7 @@ from secateur.options import Options, parse_option, parse_options
 from secateur.passes import Decision, run_passes
 from secateur.passes.contract import Limits
 from secateur.passes.manifests import open_groups
+from secateur.passes.movement import joining_columns
 from secateur.passes.predicates import scan_predicate
 from secateur.query.expressions import Column, Expression
 from secateur.query.expressions import walk as parts_of
@@ -94,7 +95,7 @@ class Decider:
         if questions:
             return {"evaluate": questions}
         query = replace(query, settings=replace(query.settings, evaluated=evaluated))
-        limits = Limits(options.filter_budget_ms / 1000, options.filter_file_ms / 1000)
+        limits = Limits(options.filter_budget_ms / 1000, options.filter_file_ms / 1000, options.dips_ranges)
         decision = run_passes(query, stats, enabled=options.passes, limits=limits)
         edits = [
             encode_edit(
@@ -102,6 +103,7 @@ class Decider:
                 decision.kept[s.id],
                 decision.implied.get(s.id, ()),
                 counted=s.id in decision.counted,
+                relies=decision.relies.get(s.id, ()),
                 runtime=self._asked(query, s, decision),
             )
             for s in open_scans
@@ -173,6 +175,7 @@ class Decider:
             decision.records.get(scan.id, ()),
             reasons,
             tuple(in_words(each.predicate) for each in decision.implied.get(scan.id, ())),
+            decision.joins.get(scan.id, ()),
             tuple(RuntimeStep(asked.name, asked.describe()) for asked in (decision.runtime.get(scan.id),) if asked),
         )
 
@@ -184,6 +187,8 @@ def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Opt
     known: dict[str, PartialTable] = {}
     names: dict[str, set[str]] = {}
     judged = judged_columns(query)
+    if query.stage == "late" and "dips" in options.passes:
+        judged |= joining_columns(query.plan)
     for scan, table in scans:
         groups = table.files.groups
         if groups is None or not isinstance(table, PartialTable):

@@ -22,7 +22,8 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
 * zone ``[[seconds of each change and of the end], [offset before the first and after each], [least, greatest after the
   end]]``, as :class:`secateur.query.zones.Zone` takes them;
 * edit ``{"scan": id, "fp": fingerprint, "skip": base64 of one bit per file, "skipped": count}``, with ``"rows": 1``
-  if it is void as soon as one of the files that are kept has changed, and with ``"implied"`` for a list of conditions
+  if it is void as soon as one of the files that are kept has changed, with ``"relies"`` for other scans of which no
+  file may have changed, and with ``"implied"`` for a list of conditions
   to be put above the scan: ``{"f": class, "a": column, "v": value as text}``, ``{"f": "IsNull", "a": column}`` or
   ``{"f": "Or", "c": [both]}``; ``"counted": 1`` if these are void as soon as a file that is kept has changed; and with
   ``"runtime": {"id": text, "sort": number, "count": rows, "wave": base64 of one bit per file}`` if the scan is to ask
@@ -32,7 +33,7 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -285,10 +286,18 @@ def encode_mask(mask: Mask) -> str:
 
 
 def encode_edit(
-    scan: Scan, keep: Mask, implied: Sequence[Implied] = (), *, counted: bool = False, runtime: Wire | None = None
+    scan: Scan,
+    keep: Mask,
+    implied: Sequence[Implied] = (),
+    *,
+    counted: bool = False,
+    relies: Collection[int] = (),
+    runtime: Wire | None = None,
 ) -> Wire:
     """The edit that drops every file of the scan that is not kept and puts conditions above what is left."""
     edit = encode_skip(scan, keep, counted=counted)
+    if relies:
+        edit["relies"] = sorted(relies)
     if runtime is not None:
         edit["runtime"] = runtime
     if implied:

@@ -8,16 +8,18 @@ from typing import Protocol
 
 from secateur.query.expressions import Expression
 from secateur.query.plan import Query
-from secateur.report.summary import Reason
+from secateur.report.summary import JoinRecord, Reason
 from secateur.stats.filestats import FileStats, Mask
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much time filtering may take, and what reading one file is reckoned at, both in seconds."""
+    """How much time filtering may take, and what reading one file is reckoned at, both in seconds; and more such."""
 
     filter_seconds: float = 0.5
     file_seconds: float = 0.001
+    ranges: int = 100
+    """How many ranges a predicate has at most that one table sends to another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,5 +67,9 @@ class Outcome:
     counted: frozenset[int] = frozenset()
     """Scans whose masks rest on the rows of the files that are kept: these have to be as they were listed."""
     implied: Mapping[int, tuple[Implied, ...]] = field(default_factory=dict)
+    joins: tuple[tuple[int, JoinRecord], ...] = ()
+    """What scans were told by those that they join with."""
+    relies: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """For a narrowed scan, others whose files have to be as they were listed: its mask rests on what they hold."""
     runtime: Mapping[int, Asked] = field(default_factory=dict)
     """Scans that are to be narrowed once more while the query runs, by what a subquery tells."""

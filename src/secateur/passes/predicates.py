@@ -117,7 +117,7 @@ def through(project: Project) -> Callable[[Expression], Expression]:
                 outputs[id_] = child
             case Column(id_):
                 outputs[id_] = output
-    return lambda e: _substitute(e, outputs)
+    return lambda e: substituted(e, outputs)
 
 
 def is_small(e: Expression) -> bool:
@@ -125,27 +125,28 @@ def is_small(e: Expression) -> bool:
     return next(islice(walk(e), LARGEST, None), None) is None
 
 
-def _substitute(e: Expression, outputs: Mapping[int, Expression]) -> Expression:
+def substituted(e: Expression, outputs: Mapping[int, Expression]) -> Expression:
+    """The expression with columns replaced by what they stand for; one that stands for nothing becomes opaque."""
     match e:
         case Column(id_):
             return _reached(e, outputs.get(id_))
         case Literal():
             return e
         case And() | Or():
-            return replace(e, left=_substitute(e.left, outputs), right=_substitute(e.right, outputs))
+            return replace(e, left=substituted(e.left, outputs), right=substituted(e.right, outputs))
         case Compare():
-            left, right = _substitute(e.left, outputs), _substitute(e.right, outputs)
+            left, right = substituted(e.left, outputs), substituted(e.right, outputs)
             return replace(e, left=left, right=right, ref=_ref(e.ref, (e.left, e.right), (left, right)))
         case Not() | Alias():
-            return replace(e, child=_substitute(e.child, outputs))
+            return replace(e, child=substituted(e.child, outputs))
         case In() | IsNull() | IsNotNull() | StartsWith() | Like():
-            child = _substitute(e.child, outputs)
+            child = substituted(e.child, outputs)
             return replace(e, child=child, ref=_ref(e.ref, (e.child,), (child,)))
         case Call():
-            args = tuple(_substitute(arg, outputs) for arg in e.args)
+            args = tuple(substituted(arg, outputs) for arg in e.args)
             return replace(e, args=args, ref=_ref(e.ref, e.args, args))
         case OpaqueExpression():
-            return replace(e, children=tuple(_substitute(child, outputs) for child in e.children))
+            return replace(e, children=tuple(substituted(child, outputs) for child in e.children))
 
 
 def _reached(column: Column, output: Expression | None) -> Expression:

@@ -99,7 +99,7 @@ def _extended(story: _Story, record: Mapping[str, Any], draft: Draft | None) -> 
     changed = dict(enumerate(record.get("changed", ())))
     scans = dict(story.scans)
     for wire in record["scans"]:
-        before = scans.get((wire["table"], wire["use"])) if wire.get("decided") else None
+        before = story.scans.get((wire["table"], wire["use"])) if wire.get("decided") else None
         scan = drafted.get(wire["id"]) or before or unpruned(wire, code, record.get("text", ""))
         if before is not None and scan is not before:
             scan = _continued(before, scan)
@@ -124,6 +124,7 @@ def _continued(before: ScanSummary, late: ScanSummary) -> ScanSummary:
         late,
         passes=(*before.passes, *late.passes),
         reasons=(*earlier, *(r for r in late.reasons if r not in earlier)),
+        joins=(*before.joins, *late.joins),
         implied=(*before.implied, *late.implied),
     )
 
@@ -190,7 +191,7 @@ def unpruned(wire: Mapping[str, Any], code: str, text: str) -> ScanSummary:
 
 
 def _with_changed(scan: ScanSummary, count: int) -> ScanSummary:
-    text = f"{count:,} files are not as they were listed any more and are read; refresh the table to prune them again"
+    text = f"{count:,} files are read, since files are not as they were listed; refresh the table to prune them again"
     kept = None if scan.files_kept is None else scan.files_kept + count
     return replace(
         scan, files_kept=kept, bytes_kept=None, rows_kept=None, row_groups_kept=None,

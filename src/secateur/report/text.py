@@ -69,6 +69,7 @@ def _scan(scan: ScanSummary) -> list[str]:
         for done in scan.passes
         if done.files_after < done.files_before
     ]
+    lines += [f"    {told}" for told in told_by_joins(scan)]
     for condition in scan.implied:
         lines += _wrapped(f"implied: {condition}", "    ")
     for step in scan.runtime:
@@ -81,6 +82,20 @@ def _scan(scan: ScanSummary) -> list[str]:
     for reason in scan.reasons:
         lines += _wrapped(f"{reason.text} [{reason.code}]", "    ")
     return lines
+
+
+def told_by_joins(scan: ScanSummary) -> list[str]:
+    """What the tables that it joins with told a scan, and what came of it.
+
+    >>> from secateur.report.summary import *
+    >>> told_by_joins(ScanSummary("lineitem", "parquet", joins=(JoinRecord("part", "l_partkey", 14, 1000, 50),)))
+    ['part → lineitem, l_partkey in 14 ranges, 1,000 → 50 files']
+    """
+    return [
+        f"{join.sender} → {scan.table}, {join.column} in {join.ranges:,} range{'s' * (join.ranges != 1)}, "
+        f"{join.files_before:,} → {join.files_after:,} files"
+        for join in scan.joins
+    ]
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

@@ -23,6 +23,7 @@ final class PlanEditor {
   private final Wave[] waves; // per scan, what it is to ask at run time, null if nothing
   private int next = 0;
   final int[] changed; // per scan, files that Python skipped and that are kept, since they are not as they were listed
+  private final Boolean[] stale; // per scan, whether a file that may be read is not as it was listed; null if nobody asked yet
   final boolean[] unsaid; // per scan, implied conditions were left out, since files are not as they were listed
   final boolean[] asking; // per scan, it asks at run time
   boolean pruned = false;
@@ -38,6 +39,7 @@ final class PlanEditor {
     this.asking = new boolean[scans.size()];
     this.changed = new int[scans.size()];
     this.unsaid = new boolean[scans.size()];
+    this.stale = new Boolean[scans.size()];
   }
 
   void read(List wanted) throws Exception {
@@ -51,7 +53,12 @@ final class PlanEditor {
       if (skip.length() > scan.files.count) throw new IllegalStateException("an edit skips files that do not exist");
       if (skip.cardinality() != ((Number) edit.get("skipped")).intValue()) throw new IllegalStateException("an edit does not add up");
       if (scan.skipped != null) skip.andNot(scan.skipped); // those were looked at when they were skipped
-      changed[id] = scan.files.keepChanged(skip);
+      if (restsOnChanged((List) edit.get("relies"))) {
+        changed[id] += skip.cardinality();
+        unsaid[id] = true;
+        continue;
+      }
+      changed[id] += scan.files.keepChanged(skip);
       if (scan.skipped != null && !skip.isEmpty()) skip.or(scan.skipped);
       if (Integer.valueOf(1).equals(edit.get("rows")) && keptHasChanged(id, scan, skip)) continue;
       imply(id, scan, (List) edit.get("implied"), edit.get("counted"), skip);
@@ -61,6 +68,23 @@ final class PlanEditor {
       pruned = true;
       edits[id] = skip.cardinality() == scan.files.count ? empty(scan) : scan.without(skip);
     }
+  }
+
+  /** Whether an edit rests on what the files of other scans hold, and one of these is not as it was listed. */
+  private boolean restsOnChanged(List others) {
+    boolean found = false;
+    for (int i = 0; others != null && i < others.size(); i++) {
+      int id = ((Number) others.get(i)).intValue();
+      Scan scan = (Scan) scans.get(id);
+      if (stale[id] == null) {
+        BitSet all = new BitSet();
+        all.set(0, scan.files.count);
+        if (scan.skipped != null) all.andNot(scan.skipped);
+        stale[id] = Boolean.valueOf(scan.files.keepChanged(all) > 0);
+      }
+      found = found || stale[id].booleanValue();
+    }
+    return found;
   }
 
   /** An edit that rests on the rows of the files that are kept is void if one of them is not as it was listed. */

@@ -1,0 +1,254 @@
+"""Sets of values as sorted disjoint ranges: what a column can take in some files, and which other files meet that.
+
+    files of part        partkey         the set                     files of lineitem    l_partkey    meet it
+    ------------------   ---------       -----------------------     ------------------   ----------   -------
+    part-0               [1, 40]         {[1, 60], [200, 240]}       lineitem-0           [30, 90]     yes
+    part-1               [35, 60]                                    lineitem-1           [61, 150]    no
+    part-2               [200, 240]                                  lineitem-2           [5, 500]     yes
+
+NULL and NaN are in no range, each has a flag. Ranges of whole numbers that touch are one: between 5 and 6 there is
+nothing. Ends are numpy arrays for numbers and Arrow arrays for decimals and strings, as in
+:class:`secateur.reason.facts.Bound`; no step loops over files or ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.query.types import DataType
+from secateur.reason.facts import Facts, Numbers
+from secateur.reason.membership import at_most, search, string_keys, take
+from secateur.reason.verdict import Flags
+from secateur.stats.filestats import Mask
+
+Ends: TypeAlias = Numbers | pa.Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RangeSet:
+    """The values between ``low[i]`` and ``high[i]`` for any i, and NaN or NULL as flagged."""
+
+    type: DataType
+    low: Ends
+    high: Ends
+    nan: bool = False
+    null: bool = False
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it."""
+        return not len(self) and not self.nan and not self.null
+
+    def pairs(self) -> list[tuple[Any, Any]]:
+        """The ranges as Python values."""
+        return list(zip(_plain(self.low), _plain(self.high), strict=True))
+
+
+def range_set(type_: DataType, pairs: Sequence[tuple[Any, Any]], *, nan: bool = False, null: bool = False) -> RangeSet:
+    """The set of these ranges, in any order.
+
+    >>> from secateur.query.types import parse_type
+    >>> range_set(parse_type("int"), [(3000, 5000), (7, 9), (1000, 6000), (10, 12)]).pairs()
+    [(7, 12), (1000, 6000)]
+    """
+    low, high = ([pair[i] for pair in pairs] for i in (0, 1))
+    return replace(_merged(type_, _ends(low, type_), _ends(high, type_)), nan=nan, null=null)
+
+
+def values_in(found: Facts, kept: Mask) -> RangeSet | None:
+    """What the entries that are kept can hold, None if the bounds of one that can hold a number are unknown (S1)."""
+    at = np.flatnonzero(_and(found.may_hold_number, kept))
+    if _any(found.low.unknown, at) or _any(found.high.unknown, at):
+        return None
+    low, high = take(found.low.values, at), take(found.high.values, at)
+    nan, null = (bool(_and(flags, kept).any()) for flags in (found.may_hold_nan, found.may_hold_null))
+    return replace(_merged(found.type, low, high), nan=nan and found.type.is_float, null=null)
+
+
+def meets(found: Facts, wanted: RangeSet) -> Flags:
+    """Where an entry may hold a value of the set; an unknown bound is as far out as it can be (S1)."""
+    null = wanted.null and found.may_hold_null
+    nan = wanted.nan and found.may_hold_nan
+    flags = _or(null, nan)
+    if not len(wanted) or found.may_hold_number is False:
+        return flags
+    # The first range that does not end before the entry begins has to begin before the entry ends.
+    least, greatest = _at(wanted.low, 0), _at(wanted.high, -1)
+    everything = np.arange(len(found.low.values))
+    first = search(wanted.high, found.low.known_entries(everything, least))
+    inside = first < len(wanted)
+    begins = take(wanted.low, np.minimum(first, len(wanted) - 1))
+    within = inside & at_most(begins, found.high.known_entries(everything, greatest))
+    return _or(flags, _and(found.may_hold_number, within))
+
+
+def union(sets: Sequence[RangeSet]) -> RangeSet:
+    """What is in one of them.
+
+    >>> from secateur.query.types import parse_type
+    >>> a, b = (range_set(parse_type("double"), pairs) for pairs in ([(1.0, 2.0)], [(1.5, 3.0), (7.0, 7.0)]))
+    >>> union([a, b]).pairs()
+    [(1.0, 3.0), (7.0, 7.0)]
+    """
+    first = sets[0]
+    low, high = _joined([s.low for s in sets]), _joined([s.high for s in sets])
+    merged = _merged(first.type, low, high)
+    return replace(merged, nan=any(s.nan for s in sets), null=any(s.null for s in sets))
+
+
+def intersection(one: RangeSet, other: RangeSet) -> RangeSet:
+    """What is in both of them.
+
+    >>> from secateur.query.types import parse_type
+    >>> a, b = (range_set(parse_type("int"), pairs) for pairs in ([(1, 5), (8, 20)], [(4, 9), (12, 13), (20, 30)]))
+    >>> intersection(a, b).pairs()
+    [(4, 5), (8, 9), (12, 13), (20, 20)]
+    """
+    flags = {"nan": one.nan and other.nan, "null": one.null and other.null}
+    if not len(one) or not len(other):
+        return RangeSet(one.type, one.low[:0], one.high[:0], **flags)
+    # Each range of the one meets those of the other from the first that ends in it or later to the last that begins.
+    start = search(other.high, one.low)
+    stop = _search_right(other.low, one.high)
+    many = np.maximum(stop - start, 0)
+    ours = np.repeat(np.arange(len(one)), many)
+    theirs = np.arange(len(ours)) - np.repeat(np.cumsum(many) - many, many) + np.repeat(start, many)
+    low = _extreme(take(one.low, ours), take(other.low, theirs), greatest=True)
+    high = _extreme(take(one.high, ours), take(other.high, theirs), greatest=False)
+    return RangeSet(one.type, low, high, **flags)
+
+
+def compact(values: RangeSet, most: int) -> RangeSet:
+    """At most so many ranges, by closing the smallest gaps between them.
+
+    >>> from secateur.query.types import parse_type
+    >>> compact(range_set(parse_type("int"), [(1, 2), (5, 6), (100, 101), (103, 110)]), 2).pairs()
+    [(1, 6), (100, 110)]
+    """
+    if len(values) <= most:
+        return values
+    gaps = _gaps(values)
+    open_ = np.sort(np.argpartition(-gaps, most - 2)[: most - 1]) if most > 1 else np.zeros(0, np.int64)
+    firsts, lasts = np.concatenate([[0], open_ + 1]), np.concatenate([open_, [len(values) - 1]])
+    return replace(values, low=take(values.low, firsts), high=take(values.high, lasts))
+
+
+def covers(wanted: RangeSet, other: RangeSet) -> bool:
+    """Whether everything in the other one is in ``wanted``."""
+    if (other.nan and not wanted.nan) or (other.null and not wanted.null):
+        return False
+    if not len(other):
+        return True
+    if not len(wanted):
+        return False
+    first = search(wanted.high, other.high)
+    inside = first < len(wanted)
+    return bool(np.all(inside & at_most(take(wanted.low, np.minimum(first, len(wanted) - 1)), other.low)))
+
+
+def _merged(type_: DataType, low: Ends, high: Ends) -> RangeSet:
+    """Sorted, with ranges that overlap, or are whole numbers next to each other, made one."""
+    if not len(low):
+        return RangeSet(type_, low, high)
+    if isinstance(low, np.ndarray):
+        order = np.argsort(low, kind="stable")
+        low, high = low[order], np.maximum.accumulate(high[order])
+        # Not high + 1, which may be too large for its type.
+        apart = low[1:] - 1 > high[:-1] if low.dtype == np.int64 else low[1:] > high[:-1]
+        # Where low - 1 overflowed, it is the least number and does not follow any.
+        apart &= low[1:] > high[:-1]
+    else:
+        order = pc.sort_indices(low).to_numpy()
+        low, high = take(low, order), take(high, order)
+        # Where the greatest end so far is: ranks stand for values that numpy cannot compare.
+        ranks = pc.rank(pa.concat_arrays([low, high]), tiebreaker="dense").to_numpy().astype(np.int64)
+        lows, highs = ranks[: len(low)], ranks[len(low) :]
+        furthest = np.maximum.accumulate(highs)
+        apart = lows[1:] > furthest[:-1]
+        reached = np.maximum.accumulate(np.where(highs == furthest, np.arange(len(highs)), 0))
+        high = take(high, reached)
+    firsts = np.flatnonzero(np.concatenate([[True], apart]))
+    lasts = np.concatenate([firsts[1:] - 1, [len(low) - 1]])
+    return RangeSet(type_, take(low, firsts), take(high, lasts))
+
+
+def _gaps(values: RangeSet) -> npt.NDArray[np.float64]:
+    """How wide the gaps between neighbouring ranges are, roughly."""
+    low, high = values.low, values.high
+    if isinstance(low, np.ndarray):
+        with np.errstate(over="ignore"):
+            return low[1:].astype(np.float64) - np.asarray(high)[:-1].astype(np.float64)
+    if pa.types.is_binary(low.type):
+        first, last = low[0].as_py(), high[-1].as_py()
+        pairs = zip(first, last, strict=False)
+        shared = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(first), len(last)))
+        at = np.arange(len(values))
+        begin, end = string_keys(low, at[1:], shared), string_keys(high, at[:-1], shared)
+        return begin.astype(np.float64) - end.astype(np.float64)
+    begin, end = (pc.cast(array, pa.float64()).to_numpy() for array in (low[1:], high[:-1]))
+    gaps: npt.NDArray[np.float64] = begin - end
+    return gaps
+
+
+def _search_right(values: Ends, needles: Ends) -> npt.NDArray[np.int64]:
+    """For each needle the position of the first value above it; the values are distinct."""
+    if isinstance(values, np.ndarray):
+        return np.searchsorted(values, needles, side="right")
+    at = search(values, needles)
+    reached = np.minimum(at, len(values) - 1)
+    return at + ((at < len(values)) & at_most(take(values, reached), needles))
+
+
+def _extreme(one: Ends, other: Ends, *, greatest: bool) -> Ends:
+    if isinstance(one, np.ndarray):
+        return np.maximum(one, other) if greatest else np.minimum(one, other)
+    ours = at_most(other, one) if greatest else at_most(one, other)
+    # By position and not by if_else, which garbles slices of strings before Arrow 24 (apache/arrow#49410).
+    at = np.where(ours, np.arange(len(one)), np.arange(len(one)) + len(one))
+    return take(pa.concat_arrays([one, other]), at)
+
+
+def _ends(values: Sequence[Any], type_: DataType) -> Ends:
+    domain = type_.domain
+    array = pa.array(values, domain)
+    return array.to_numpy(zero_copy_only=False) if domain in (pa.int64(), pa.float64()) else array
+
+
+def _joined(ends: Sequence[Ends]) -> Ends:
+    if isinstance(ends[0], np.ndarray):
+        return np.concatenate([np.asarray(each) for each in ends])
+    return pa.concat_arrays(ends)
+
+
+def _plain(ends: Ends) -> list[Any]:
+    values: list[Any] = ends.tolist() if isinstance(ends, np.ndarray) else ends.to_pylist()
+    return values
+
+
+def _at(ends: Ends, position: int) -> Any:
+    return ends[position] if isinstance(ends, np.ndarray) else ends[position].as_py()
+
+
+def _any(flags: Flags, at: npt.NDArray[np.int64]) -> bool:
+    return (flags and len(at) > 0) if isinstance(flags, bool) else bool(flags[at].any())
+
+
+def _and(flags: Flags, mask: Mask) -> Mask:
+    both: Mask = mask & flags
+    return both
+
+
+def _or(one: Flags, other: Flags) -> Flags:
+    if one is True or other is True:
+        return True
+    return other if one is False else one if other is False else one | other
