@@ -10,7 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from secateur.query.expressions import Column, Expression
+from secateur.query.plan import Scan, Settings
+from secateur.reason.evaluate import scope_of
 from secateur.reason.facts import Facts, facts
+from secateur.reason.ranges import facts_of
 from secateur.reason.rangesets import RangeSet, ends, meets, merged, overlaps, union, values_in
 from secateur.stats.filestats import FileStats, Mask, ScanColumn
 
@@ -71,4 +75,19 @@ def files_with(stats: FileStats, column: ScanColumn, wanted: RangeSet, kept: Mas
     held = (wanted.null & ranges.null[here]) | (wanted.nan & ranges.nan[here])
     held[owner[overlaps(wanted, ends(ranges.lows.take(at)), ends(ranges.highs.take(at)))]] = True
     may[here] = held
+    return may
+
+
+def files_where(e: Expression, wanted: RangeSet, stats: FileStats, scan: Scan, kept: Mask, settings: Settings) -> Mask:
+    """The kept files in which an expression may take one of some values."""
+    columns = {column.id: column for column in scan.columns}
+    found = facts_of(e, scope_of(stats, columns, settings))
+    if found is None:
+        return kept
+    match e:
+        case Column(id_, path=()) if id_ in columns and columns[id_].type == e.type:
+            return files_with(stats, columns[id_], wanted, kept, found)
+    alive = np.flatnonzero(kept)
+    may: Mask = kept.copy()
+    may[alive] = meets(found.at(alive), wanted)
     return may
