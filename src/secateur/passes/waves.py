@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from secateur.passes.contract import Known, Outcome
 from secateur.passes.filter import narrow
-from secateur.passes.limited import Counts, sure_rows
+from secateur.passes.limited import Counts
 from secateur.passes.predicates import random_scans
 from secateur.passes.sorted_scans import Blocked, Sorted, sorted_scans
 from secateur.query.expressions import Compare, Expression, IsNull, Literal, Or
@@ -45,6 +45,8 @@ MOST_ROWS = 100_000
 """A greater LIMIT is no look at a few rows any more."""
 MATCHING = 0.01
 """How many rows of a file are taken to match where that is not known."""
+USUAL_ROWS = 100_000
+"""How many rows a file is taken to have if nothing is known of any."""
 MARGIN = 4
 """How many times the rows that are needed a wave is to hold, by that reckoning."""
 JOB_SECONDS = 0.15
@@ -160,7 +162,7 @@ def choose(found: Sorted, facts: Facts, stats: FileStats, kept: Mask, settings: 
     """The files of the wave and the worst value that one of them may hold, None if there are none to choose from."""
     worst = facts.low if found.key.descending else facts.high
     usable = kept & ~_flags(worst.unknown, stats.count) & _flags(facts.may_hold_number, stats.count)
-    rows = sure_rows(stats, usable)
+    rows = _likely_rows(stats)
     places = np.flatnonzero(usable & (rows > 0))
     if not len(places):
         return None
@@ -174,6 +176,14 @@ def choose(found: Sorted, facts: Facts, stats: FileStats, kept: Mask, settings: 
     files = np.zeros(stats.count, np.bool_)
     files[order[:size]] = True
     return files, _value(worst, order[size - 1])
+
+
+def _likely_rows(stats: FileStats) -> Counts:
+    """The rows of each file, where they are not known (of some, rows were deleted) about as many as others have."""
+    known = stats.rows.drop_null()
+    usual = int(pc.quantile(known, 0.5)[0].as_py()) if len(known) else USUAL_ROWS
+    rows: Counts = pc.fill_null(stats.rows, usual).to_numpy(zero_copy_only=False)
+    return rows
 
 
 def _expected(found: Sorted, stats: FileStats, rows: Counts, settings: Settings) -> Any:
