@@ -15,6 +15,7 @@ from secateur.passes.implied import implied_predicates
 from secateur.passes.limit import limit_files
 from secateur.passes.manifests import keep_manifests
 from secateur.passes.predicates import random_scans
+from secateur.passes.ranged import range_files
 from secateur.passes.topk import topk_files
 from secateur.passes.waves import first_waves
 from secateur.query.plan import Query
@@ -35,6 +36,7 @@ _LIMITS = Limits()
 PASSES: tuple[Pass, ...] = (
     Pass("manifests", keep_manifests),
     Pass("filter", filter_files),
+    Pass("ranges", range_files),
     Pass("dips", dip_files, stages=("late",)),
     Pass("limit", limit_files),
     Pass("topk", topk_files),
