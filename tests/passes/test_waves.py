@@ -14,6 +14,7 @@ from secateur.passes.sorted_scans import Sorted, below_sort, sorted_scans
 from secateur.passes.waves import Wave, first_waves
 from secateur.query.expressions import Alias, Call, Column, Compare, Expression, Literal, Opaque
 from secateur.query.plan import Aggregate, Filter, Join, Limit, Plan, Project, Query, Scan, Sort, SortKey, Union
+from secateur.query.plan import Opaque as OpaquePlan
 from secateur.query.types import BOOLEAN, parse_type
 from secateur.runtime import Awaited
 from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
@@ -110,6 +111,8 @@ GROUPED = Aggregate((X,), (X, Alias(9, "n", Opaque("AggregateExpression", "", IN
         (GROUPED, True),
         (Filter(Compare(">", Column(9, "n", INT), Literal(1, INT)), GROUPED), False),
         (Join("Inner", HIT, GROUPED, OTHER), False),
+        (Join("LeftOuter", HIT, GROUPED, OpaquePlan("LocalRelation", ())), False),
+        (Join("LeftOuter", HIT, SCAN, OpaquePlan("LocalRelation", ())), True),
         (Aggregate((Y,), (Y,), SCAN), False),
         (Union((1,), ((1,), (8,)), (SCAN, OTHER)), False),
         (Limit(100, SCAN), False),

@@ -31,7 +31,8 @@ from secateur.passes.filter import narrow
 from secateur.passes.limited import Counts
 from secateur.passes.predicates import random_scans
 from secateur.passes.sorted_scans import Blocked, Sorted, sorted_scans
-from secateur.query.expressions import Compare, Expression, IsNull, Literal, Or
+from secateur.passes.topk import as_flags, at_or_beyond, taken
+from secateur.query.expressions import Expression, IsNull, Literal
 from secateur.query.plan import Settings, SortKey
 from secateur.query.values import decode_value
 from secateur.reason.evaluate import evaluate, scope_of
@@ -94,8 +95,7 @@ class Wave:
         value = decode_value(last, e.type)
         if value is None:
             return None
-        at_or_beyond = Compare(">=" if self.key.descending else "<=", e, Literal(value, e.type))
-        return Or(at_or_beyond, IsNull(e)) if self.key.nulls_first else at_or_beyond
+        return at_or_beyond(self.key, Literal(value, e.type))
 
 
 def first_waves(known: Known) -> Outcome:
@@ -103,8 +103,8 @@ def first_waves(known: Known) -> Outcome:
     waves: dict[int, Wave] = {}
     reasons: list[tuple[int, Reason]] = []
     random = random_scans(known.query)
-    for found in sorted_scans(known.query.plan):
-        id_ = found.scan.id
+    # Of two sorts above one scan the lower one is met last.
+    for id_, found in {found.scan.id: found for found in sorted_scans(known.query.plan)}.items():
         if id_ not in known.stats or id_ in random or not found.count or np.count_nonzero(known.kept[id_]) < 2:
             continue
         wave = wave_of(found, known) if isinstance(found, Sorted) else _no_way(found)
@@ -140,7 +140,7 @@ def wave_of(found: Sorted, known: Known) -> Wave | Reason:
         )
     files, worst = chosen
     # If it holds enough rows, the wave's worst value is the worst that the boundary can be.
-    sure = _at_or_beyond(found.key, worst, facts)
+    sure = at_or_beyond(found.key, Literal(worst, facts.type))
     left = narrow((sure,), stats, found.columns, kept, settings)
     saved, cost = _seconds(stats, kept & ~left, known), JOB_SECONDS + _seconds(stats, files, known)
     for other in found.again:
@@ -161,7 +161,7 @@ def wave_of(found: Sorted, known: Known) -> Wave | Reason:
 def choose(found: Sorted, facts: Facts, stats: FileStats, kept: Mask, settings: Settings) -> tuple[Mask, Any] | None:
     """The files of the wave and the worst value that one of them may hold, None if there are none to choose from."""
     worst = facts.low if found.key.descending else facts.high
-    usable = kept & ~_flags(worst.unknown, stats.count) & _flags(facts.may_hold_number, stats.count)
+    usable = kept & ~as_flags(worst.unknown, stats.count) & as_flags(facts.may_hold_number, stats.count)
     rows = _likely_rows(stats)
     places = np.flatnonzero(usable & (rows > 0))
     if not len(places):
@@ -196,16 +196,8 @@ def _expected(found: Sorted, stats: FileStats, rows: Counts, settings: Settings)
     return np.where(full, rows.astype(np.float64) * MARGIN, rows * MATCHING)
 
 
-def _at_or_beyond(key: SortKey, value: Any, facts: Facts) -> Expression:
-    compared = Compare(">=" if key.descending else "<=", key.expression, Literal(value, facts.type))
-    return Or(compared, IsNull(key.expression)) if key.nulls_first else compared
-
-
 def _sorted(bound: Bound, places: Any, *, descending: bool) -> Any:
-    values = (
-        pa.array(bound.values[places]) if isinstance(bound.values, np.ndarray) else bound.values.take(pa.array(places))
-    )
-    order = pc.sort_indices(values, sort_keys=[("", "descending" if descending else "ascending")])
+    order = pc.sort_indices(taken(bound, places), sort_keys=[("", "descending" if descending else "ascending")])
     return places[order.to_numpy()]
 
 
@@ -218,7 +210,3 @@ def _seconds(stats: FileStats, files: Mask, known: Known) -> float:
     """What reading these files takes, roughly."""
     size = pc.sum(stats.sizes.filter(pa.array(files)), min_count=0).as_py()
     return float(np.count_nonzero(files)) * known.limits.file_seconds + float(size or 0) / BYTES_A_SECOND
-
-
-def _flags(flags: Any, count: int) -> Mask:
-    return np.full(count, flags, np.bool_) if isinstance(flags, bool) else flags
