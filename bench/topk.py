@@ -49,6 +49,8 @@ QUERIES = {
 
 def write_layout(folder: Path, layout: str, files: int) -> None:
     """Events of a hundred days, at times that never repeat: in order, shuffled within each day, or in no order."""
+    if folder.exists():
+        return
     folder.mkdir()
     rng = np.random.default_rng(3)
     n = files * ROWS
@@ -71,6 +73,8 @@ def write_layout(folder: Path, layout: str, files: int) -> None:
 
 def write_delta(folder: Path, files: int, rows: int = 100) -> None:
     """A table of many small files, sorted by id, with a log of one commit."""
+    if folder.exists():
+        return
     (folder / "_delta_log").mkdir(parents=True)
     fields = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in (("id", "long"), ("v", "double"))]
     metadata = {
@@ -217,9 +221,10 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=2_000)
     parser.add_argument("--delta", type=int, default=10_000)
     parser.add_argument("--mix", type=int, default=120)
+    parser.add_argument("--place", type=Path, help="a folder for the tables, which are kept there for the next run")
     given, _ = parser.parse_known_args()
     with tempfile.TemporaryDirectory(prefix="secateur-bench-") as name:
-        place = Path(name)
+        place = given.place or Path(name)
         spark = local_session("secateur-bench", name)
         pruner = secateur.attach(spark)
         results = {}
