@@ -72,7 +72,8 @@ class Wave:
     def describe(self) -> str:
         few = int(np.count_nonzero(self.files))
         order = f"{in_words(self.key.expression)} {'DESC' if self.key.descending else 'ASC'}"
-        return f"{few:,} files are read first for the place where the first {self.count:,} rows by {order} end"
+        are = "file is" if few == 1 else "files are"
+        return f"{few:,} {are} read first for the place where the first {self.count:,} rows by {order} end"
 
     def condition(self, values: Sequence[object]) -> Expression | None:
         """What each of the first rows satisfies, given how many rows and values there were, and the last value.
