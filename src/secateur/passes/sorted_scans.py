@@ -54,6 +54,7 @@ class Sorted:
     """What lies between the two, as far as it tells how many rows arrive."""
     again: tuple[Scan, ...] = ()
     """What else the wave has to read: the other sides of joins."""
+    joined: bool = False
 
     @property
     def columns(self) -> Columns:
@@ -115,7 +116,7 @@ def below_sort(plan: Plan, above: Sorted) -> Sorted | str:
             return below_sort(plan.child, above)
         case Join() if repeats(plan):
             return _side(plan, above)
-        case Aggregate() if not plan.subqueries and not above.predicate and not above.again:
+        case Aggregate() if not plan.subqueries and not above.predicate and not above.joined:
             made = grouped_by(plan, above.key.expression)
             if made is not None:
                 key = replace(above.key, expression=made)
@@ -142,7 +143,7 @@ def _side(join: Join, above: Sorted) -> Sorted | str:
         again = [node for node in walk(other) if isinstance(node, Scan)]
         if not usable or not all(map(repeats, walk(other))):
             continue
-        inside = replace(above, again=(*above.again, *again))
+        inside = replace(above, again=(*above.again, *again), joined=True)
         found = below_sort(side, inside if sure else replace(inside, predicate=(*inside.predicate, _UNSURE)))
         if isinstance(found, Sorted):
             return found
