@@ -165,7 +165,7 @@ class Talk:
     def _narrow(self, link: Link, found: Facts, wanted: RangeSet, received: Mapping[Link, RangeSet]) -> bool:
         id_ = link.target.scan
         alive = np.flatnonzero(self._kept[id_])
-        may = meets(found.at(alive), wanted)
+        may = meets(found.at(alive) if len(alive) < len(self._kept[id_]) else found, wanted)
         left = alive[may] if isinstance(may, np.ndarray) else alive if may else alive[:0]
         if len(left) == len(alive):
             return False
