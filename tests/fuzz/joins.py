@@ -328,8 +328,8 @@ def main() -> None:
     tally = Tally()
     with tempfile.TemporaryDirectory() as folder:
         tables = write_tables(spark, Path(folder), seed)
-        for number in range(0, count, 50):
-            check(spark, pruner, trees(f"{seed} {number}", tables, min(50, count - number)), tally)
+        for number in range(0, count, 10):
+            check(spark, pruner, trees(f"{seed} {number}", tables, min(10, count - number)), tally)
             print(tally, flush=True)
     print("\n\n".join(tally.wrong[:10]))
     sys.exit(bool(tally.wrong))
