@@ -1,7 +1,7 @@
 """All measurements, one after the other."""
 
-from bench import decide, delta, iceberg, joins, spark
+from bench import decide, delta, iceberg, joins, spark, topk
 
-for number, measured in enumerate((decide, joins, spark, delta, iceberg)):
+for number, measured in enumerate((decide, joins, spark, delta, iceberg, topk)):
     print("\n" * min(number, 1), end="")
     measured.main()

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from secateur.bridge.wire import decode_query, encode_edit, encode_mask
-from secateur.errors import OptionError, WireError
+from secateur.bridge.wire import decode_query, encode_edit, encode_mask, encode_runtime
+from secateur.errors import OptionError, SecateurError, WireError
 from secateur.options import Options, parse_option, parse_options
 from secateur.passes import Decision, run_passes
 from secateur.passes.contract import Limits
@@ -32,8 +32,8 @@ from secateur.questions import Questions
 from secateur.reason.constants import Evaluated
 from secateur.report.conditions import in_words
 from secateur.report.history import Draft, History
-from secateur.report.summary import ScanSummary
-from secateur.runtime import files_to_skip
+from secateur.report.summary import RuntimeStep, ScanSummary
+from secateur.runtime import Awaited, files_to_skip
 from secateur.stats.filestats import FileStats, Mask
 from secateur.stats.readers import PartialTable, Table, decode_source
 from secateur.stats.registry import Registry
@@ -48,6 +48,7 @@ class Decider:
         self._registry = registry
         self._history = history
         self._questions = Questions()
+        self._awaited = Awaited()
 
     def answer(self, text: str) -> str:
         """The answer to one request, whatever it is."""
@@ -58,12 +59,16 @@ class Decider:
                 return json.dumps({"refused": refusal(request["key"], request["value"])})
             if request["op"] == "files":
                 return json.dumps(self._files(request))
+            if request["op"] == "runtime":
+                return json.dumps(self._runtime(request))
             return json.dumps(self._decide(request, start))
         except OptionError as problem:
             return _failed("bad-option", f"{problem}. The query ran unpruned")
         except (WireError, RecursionError) as problem:
             log.warning("a query ran unpruned: %s", problem)
             return _failed("decode-failed", f"the query ran unpruned: {problem}")
+        except SecateurError as problem:
+            return _failed("not-known", str(problem))
         except Exception as problem:  # the query must go on, whatever broke
             log.warning("a query ran unpruned", exc_info=True)
             where = traceback.extract_tb(problem.__traceback__)[-1]
@@ -99,9 +104,11 @@ class Decider:
                 decision.implied.get(s.id, ()),
                 counted=s.id in decision.counted,
                 relies=decision.relies.get(s.id, ()),
+                runtime=self._asked(query, s, decision),
             )
             for s in open_scans
             if s.id in decision.implied
+            or s.id in decision.runtime
             or np.count_nonzero(decision.kept[s.id]) < np.count_nonzero(s.kept(len(decision.kept[s.id])))
         ]
         scans = {s.id: self._summary(query, s, tables[s.id], decision, options) for s in open_scans}
@@ -131,6 +138,21 @@ class Decider:
         settings = Settings(conf["time_zone"], conf["ansi"], conf["case_sensitive"])
         return {"fp": request["fp"], "skip": encode_mask(files_to_skip(table.files, request["lists"], settings))}
 
+    def _asked(self, query: Query, scan: Scan, decision: Decision) -> dict[str, Any] | None:
+        """What the scan is to ask while the query runs."""
+        asked = decision.runtime.get(scan.id)
+        if asked is None:
+            return None
+        return encode_runtime(self._awaited.remember(asked, scan, decision.kept[scan.id], query.settings), asked)
+
+    def _runtime(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The files of a scan that are not needed, now that the values it waited for are known."""
+        table = self._registry.known(request["fp"])
+        if table is None or self._awaited.fingerprint(request["id"]) != request["fp"]:
+            raise SecateurError("the statistics that the query was planned with are not in memory any more")
+        skip, told = self._awaited.answer(request["id"], request["values"], table.files)
+        return {"fp": request["fp"], "skip": encode_mask(skip), "skipped": int(np.count_nonzero(skip)), "told": told}
+
     def _summary(self, query: Query, scan: Scan, table: Table, decision: Decision, options: Options) -> ScanSummary:
         kept = decision.kept[scan.id]
         reasons = decision.reasons.get(scan.id, ())
@@ -154,6 +176,7 @@ class Decider:
             reasons,
             tuple(in_words(each.predicate) for each in decision.implied.get(scan.id, ())),
             decision.joins.get(scan.id, ()),
+            tuple(RuntimeStep(asked.name, asked.describe()) for asked in (decision.runtime.get(scan.id),) if asked),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,10 +20,12 @@ from secateur.report.history import History
 from secateur.report.summary import Reason, Summary
 from secateur.stats.collect import CollectReport
 from secateur.stats.readers import decode_source
-from secateur.stats.registry import Registry
+from secateur.stats.registry import Ranges, Registry
 
 log = logging.getLogger("secateur")
 
+MOST_RANGES = 1000
+"""More than this would be an index, not a statistic."""
 _attached: WeakKeyDictionary[Any, Pruner] = WeakKeyDictionary()
 
 
@@ -161,24 +163,42 @@ def attach(spark: SparkSession, options: Mapping[str, object] | None = None) -> 
     return pruner
 
 
-def collect(spark: SparkSession, table: str | DataFrame, *, progress: bool | None = None) -> CollectReport:
+def collect(
+    spark: SparkSession,
+    table: str | DataFrame,
+    *,
+    ranges: int | None = None,
+    columns: Sequence[str] | None = None,
+    progress: bool | None = None,
+) -> CollectReport:
     """Reads the statistics of a table's files now, those that are not in its store yet, and reports what it did.
 
     ``table`` is a name of the catalog, a path (anything with a slash), or a data frame that reads tables.
 
+    With ``ranges`` the values of ``columns`` (of all, if none are named) are read as well, by a Spark job, and up to so
+    many ranges a file are kept that hold all of them: a query for a value in a gap then skips the file.
+
     >>> secateur.collect(spark, f"{lake}/trails").files_total
     10
+    >>> secateur.collect(spark, f"{lake}/trails", ranges=20, columns=["altit"]).files_ranged
+    10
+    >>> rows = spark.sql("SELECT * FROM trails WHERE altit = 5").collect()
+    >>> pruner.last.files_kept
+    0
     """
+    wanted = _ranges(ranges, columns)
     session = require_classic(spark)
     options = session_options(session)
     frame = _frame(session, table)
+    if wanted is not None and wanted.columns is not None:
+        _check_columns(frame, wanted.columns, table)
     known = _attached.get(session.sparkContext._gateway)
     registry = known._registry if known is not None else Registry(session)
     reports = []
     declined = []
     for found in JvmBridge.of(session).listings(session, frame):
         if "listing" in found:
-            reports.append(registry.collect(*decode_source(found["listing"]), options, progress))
+            reports.append(registry.collect(*decode_source(found["listing"]), options, progress, wanted))
         else:
             declined.append(f"{found['scan']['table']} is left alone: {found['scan'].get('declined')}")
     if not reports:
@@ -186,6 +206,7 @@ def collect(spark: SparkSession, table: str | DataFrame, *, progress: bool | Non
             f"{table} has no files that secateur can collect statistics of. "
             + "; ".join(declined or ["It reads no files"])
         )
+    ranged = [r.files_ranged for r in reports if r.files_ranged is not None]
     return CollectReport(
         sum(r.files_total for r in reports),
         sum(r.files_read for r in reports),
@@ -194,7 +215,29 @@ def collect(spark: SparkSession, table: str | DataFrame, *, progress: bool | Non
         ", ".join(r.store_text for r in reports),
         "; ".join(r.problem for r in reports if r.problem),
         tuple(f for r in reports for f in r.failures),
+        sum(ranged) if ranged else None,
     )
+
+
+def _ranges(most: int | None, columns: Sequence[str] | None) -> Ranges | None:
+    if most is None:
+        if columns is not None:
+            raise SecateurError("columns= names what to make range-sets of, so it needs ranges= as well, such as 20")
+        return None
+    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST_RANGES:
+        raise SecateurError(f"ranges={most!r} is not a number of ranges from 1 to {MOST_RANGES}")
+    if isinstance(columns, str):
+        raise SecateurError(f"columns={columns!r} is not a list of names: write columns=[{columns!r}]")
+    return Ranges(most, None if columns is None else tuple(columns))
+
+
+def _check_columns(frame: DataFrame, columns: Sequence[str], table: str | DataFrame) -> None:
+    """A name that the table does not have is a slip, not a column without values."""
+    have = {name.lower(): name for name in frame.columns}
+    wrong = [name for name in columns if name.lower() not in have]
+    if wrong:
+        name = table if isinstance(table, str) else "the data frame"
+        raise SecateurError(f"{name} has no column {', '.join(wrong)}; its columns are {', '.join(frame.columns)}")
 
 
 def _frame(spark: SparkSession, table: str | DataFrame) -> DataFrame:

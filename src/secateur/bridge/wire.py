@@ -10,7 +10,8 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
   that it partitions by; an expand ``"g"`` for the number of its columns, with its projections one after the other and
   then its columns; a generate ``"o"`` for what it generates, without expressions. The subquery of Spark's dynamic
   pruning is below a node of its own, ``DynamicPruning``;
-* a global sort has ``"g": 1``, its keys are ``{"f": "SortOrder", "o": [1 if descending, 1 if NULLs come first], …}``;
+* a global sort has ``"g": 1`` and its number ``"s"``, its keys are
+  ``{"f": "SortOrder", "o": [1 if descending, 1 if NULLs come first], …}``;
 * expression ``{"a": id, "n": name, "t": type}`` (column), ``{"v": value, "t": type}`` (literal) or
   ``{"f": class, "t": type, "c": [children]}`` with ``"d": 0`` if the function is not deterministic, ``"z"`` for the
   time zone that it is evaluated in, ``"u"`` for the unit that it counts in, ``"k"`` for the number by which the JVM
@@ -24,7 +25,9 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
   if it is void as soon as one of the files that are kept has changed, with ``"relies"`` for other scans of which no
   file may have changed, and with ``"implied"`` for a list of conditions
   to be put above the scan: ``{"f": class, "a": column, "v": value as text}``, ``{"f": "IsNull", "a": column}`` or
-  ``{"f": "Or", "c": [both]}``; ``"counted": 1`` if these are void as soon as a file that is kept has changed.
+  ``{"f": "Or", "c": [both]}``; ``"counted": 1`` if these are void as soon as a file that is kept has changed; and with
+  ``"runtime": {"id": text, "sort": number, "count": rows, "wave": base64 of one bit per file}`` if the scan is to ask
+  once more while the query runs, given where the first rows of a sort end in the files of the wave.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ from typing import Any
 import numpy as np
 
 from secateur.errors import WireError
-from secateur.passes.contract import Implied
+from secateur.passes.contract import Asked, Implied
+from secateur.passes.waves import Wave
 from secateur.query.expressions import (
     NOT_EVALUABLE,
     Alias,
@@ -130,7 +134,7 @@ def decode_plan(node: Wire, settings: Settings) -> Plan:
                 case Literal(int(count)) if count >= 0:
                     return Limit(count, children[0], random)
         case "Sort" if node.get("g") == 1:
-            return Sort(tuple(_sort_key(e) for e in node["x"]), children[0], subqueries, random)
+            return Sort(tuple(_sort_key(e) for e in node["x"]), children[0], subqueries, random, node.get("s", -1))
         case "Join":
             condition = decode_expression(node["x"][0]) if node["x"] else None
             return Join(node["j"], condition, children[0], children[1], node.get("e"), subqueries, random)
@@ -288,11 +292,14 @@ def encode_edit(
     *,
     counted: bool = False,
     relies: Collection[int] = (),
+    runtime: Wire | None = None,
 ) -> Wire:
     """The edit that drops every file of the scan that is not kept and puts conditions above what is left."""
     edit = encode_skip(scan, keep, counted=counted)
     if relies:
         edit["relies"] = sorted(relies)
+    if runtime is not None:
+        edit["runtime"] = runtime
     if implied:
         edit["implied"] = [encode_condition(each.predicate) for each in implied]
         edit["counted"] = int(any(each.counted for each in implied))
@@ -326,3 +333,10 @@ def encode_skip(scan: Scan, keep: Mask, *, counted: bool = False) -> Wire:
         "skipped": int(np.count_nonzero(skip)),
         "rows": int(counted),
     }
+
+
+def encode_runtime(id_: str, asked: Asked) -> Wire:
+    """What a scan is to ask while the query runs, under the name by which the answer is found."""
+    if not isinstance(asked, Wave):
+        raise WireError(f"{asked.name} asks for something that the bridge cannot find out")
+    return {"id": id_, "sort": asked.sort, "count": asked.count, "wave": encode_mask(asked.files)}

@@ -8,14 +8,16 @@ from time import perf_counter
 
 import numpy as np
 
-from secateur.passes.contract import Implied, Known, Limits, Outcome
+from secateur.passes.contract import Asked, Implied, Known, Limits, Outcome
 from secateur.passes.dips import dip_files
 from secateur.passes.filter import filter_files
 from secateur.passes.implied import implied_predicates
 from secateur.passes.limit import limit_files
 from secateur.passes.manifests import keep_manifests
 from secateur.passes.predicates import random_scans
+from secateur.passes.ranged import range_files
 from secateur.passes.topk import topk_files
+from secateur.passes.waves import first_waves
 from secateur.query.plan import Query
 from secateur.report.summary import JoinRecord, PassRecord, Reason
 from secateur.stats.filestats import FileStats, Mask
@@ -34,10 +36,12 @@ _LIMITS = Limits()
 PASSES: tuple[Pass, ...] = (
     Pass("manifests", keep_manifests),
     Pass("filter", filter_files),
+    Pass("ranges", range_files),
     Pass("dips", dip_files, stages=("late",)),
     Pass("limit", limit_files),
     Pass("topk", topk_files),
     Pass("implied", implied_predicates),
+    Pass("waves", first_waves, ("late",)),
 )
 
 
@@ -59,6 +63,8 @@ class Decision:
     """What scans were told by those that they join with."""
     relies: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """For a narrowed scan, others whose files have to be as they were listed."""
+    runtime: Mapping[int, Asked] = field(default_factory=dict)
+    """What scans are narrowed by while the query runs."""
 
 
 def run_passes(
@@ -86,6 +92,7 @@ def run_passes(
     implied: dict[int, tuple[Implied, ...]] = {}
     joins: dict[int, tuple[JoinRecord, ...]] = {}
     relies: dict[int, frozenset[int]] = {}
+    runtime: dict[int, Asked] = {}
     for pass_ in passes:
         if query.stage not in pass_.stages or (enabled is not None and pass_.name not in enabled):
             continue
@@ -102,12 +109,13 @@ def run_passes(
             joins[id_] = (*joins.get(id_, ()), record)
         for id_, others in outcome.relies.items():
             relies[id_] = relies.get(id_, frozenset()) | others
-        concerned = {*outcome.kept, *outcome.implied, *(id_ for id_, _ in outcome.reasons)}
+        runtime |= outcome.runtime
+        concerned = {*outcome.kept, *outcome.implied, *outcome.runtime, *(id_ for id_, _ in outcome.reasons)}
         for id_, mask in kept.items():
             if id_ not in concerned:
                 continue
             records[id_] += (PassRecord(pass_.name, _count(before[id_]), _count(mask), ms),)
-    return Decision(kept, records, reasons, counted, implied, joins, relies)
+    return Decision(kept, records, reasons, counted, implied, joins, relies, runtime)
 
 
 def _run(pass_: Pass, known: Known, scans: tuple[int, ...]) -> tuple[Outcome, float]:
@@ -127,7 +135,7 @@ def _check(outcome: Outcome, known: Known, scans: tuple[int, ...]) -> None:
     if not {id_ for id_, _ in outcome.reasons} <= set(scans):
         raise ValueError("it gave a reason for a scan that is not in the query")
     kept, random = known.kept, random_scans(known.query)
-    for id_ in (*outcome.kept, *outcome.implied):
+    for id_ in (*outcome.kept, *outcome.implied, *outcome.runtime):
         if id_ in random:
             raise ValueError(f"it narrowed scan {id_}, which is below something random")
         if id_ not in kept:

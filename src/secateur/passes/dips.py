@@ -37,10 +37,11 @@ from secateur.query.expressions import walk as parts_of
 from secateur.query.plan import Filter, Plan, Project, Scan
 from secateur.reason.evaluate import scope_of
 from secateur.reason.facts import Facts
+from secateur.reason.heldvalues import files_with, values_of
 from secateur.reason.ranges import Scope, facts_of
 from secateur.reason.rangesets import RangeSet, compact, intersection, meets, union, values_in
 from secateur.report.summary import JoinRecord, Reason
-from secateur.stats.filestats import Mask
+from secateur.stats.filestats import Mask, ScanColumn
 
 ROUNDS = 4
 """How often the tables of one cycle tell each other (κ in the paper)."""
@@ -163,14 +164,16 @@ class Talk:
         return self._narrow(link, found, wanted, received)
 
     def _narrow(self, link: Link, found: Facts, wanted: RangeSet, received: Mapping[Link, RangeSet]) -> bool:
-        id_ = link.target.scan
+        id_, column = link.target.scan, self._column(link.target)
         alive = np.flatnonzero(self._kept[id_])
-        may = meets(found.at(alive) if len(alive) < len(self._kept[id_]) else found, wanted)
-        left = alive[may] if isinstance(may, np.ndarray) else alive if may else alive[:0]
+        if column is None:
+            mask = np.zeros(len(self._kept[id_]), np.bool_)
+            mask[alive] = meets(found.at(alive) if len(alive) < len(mask) else found, wanted)
+        else:
+            mask = files_with(self.known.stats[id_], column, wanted, self._kept[id_], found)
+        left = np.flatnonzero(mask)
         if len(left) == len(alive):
             return False
-        mask = np.zeros(len(self._kept[id_]), np.bool_)
-        mask[left] = True
         self._kept[id_] = mask
         self._version[id_] += 1
         senders = {origin.scan for other in received for origin in other.origins}
@@ -186,8 +189,11 @@ class Talk:
         version = self._version[origin.scan]
         known = self._values.get(origin)
         if known is None or known[0] != version:
-            found = self._found(origin)
-            held = None if found is None else values_in(found, self._kept[origin.scan])
+            found, column = self._found(origin), self._column(origin)
+            kept = self._kept[origin.scan]
+            held = None if found is None else values_in(found, kept)
+            if column is not None:
+                held = values_of(self.known.stats[origin.scan], column, kept, found)
             known = self._values[origin] = (version, held)
         return known[1]
 
@@ -195,6 +201,19 @@ class Talk:
         if endpoint not in self._facts:
             self._facts[endpoint] = facts_of(endpoint.expression, self._scope(endpoint.scan))
         return self._facts[endpoint]
+
+    def _column(self, endpoint: Endpoint) -> ScanColumn | None:
+        """The column that an endpoint is, if there are range-sets of it."""
+        match endpoint.expression:
+            case Column(id_, path=()) as e:
+                for column in self._scans[endpoint.scan].columns:
+                    if (
+                        column.id == id_
+                        and column.type == e.type
+                        and self.known.stats[endpoint.scan].range_sets(column)
+                    ):
+                        return column
+        return None
 
     def _scope(self, id_: int) -> Scope:
         if id_ not in self._scopes:

@@ -141,6 +141,8 @@ class Sort:
     child: Plan
     subqueries: tuple[Plan, ...] = field(default=())
     random: bool = False
+    ref: int = -1
+    """The number by which the JVM knows it."""
 
     @property
     def children(self) -> tuple[Plan, ...]:

@@ -62,7 +62,7 @@ def range_set(type_: DataType, pairs: Sequence[tuple[Any, Any]], *, nan: bool = 
     [(7, 12), (1000, 6000)]
     """
     low, high = ([pair[i] for pair in pairs] for i in (0, 1))
-    return replace(_merged(type_, _ends(low, type_), _ends(high, type_)), nan=nan, null=null)
+    return replace(merged(type_, *(ends(pa.array(values, type_.domain)) for values in (low, high))), nan=nan, null=null)
 
 
 def values_in(found: Facts, kept: Mask) -> RangeSet | None:
@@ -72,7 +72,7 @@ def values_in(found: Facts, kept: Mask) -> RangeSet | None:
         return None
     low, high = take(found.low.values, at), take(found.high.values, at)
     nan, null = (bool(_and(flags, kept).any()) for flags in (found.may_hold_nan, found.may_hold_null))
-    return replace(_merged(found.type, low, high), nan=nan and found.type.is_float, null=null)
+    return replace(merged(found.type, low, high), nan=nan and found.type.is_float, null=null)
 
 
 def meets(found: Facts, wanted: RangeSet) -> Flags:
@@ -82,14 +82,21 @@ def meets(found: Facts, wanted: RangeSet) -> Flags:
     flags = _or(null, nan)
     if not len(wanted) or found.may_hold_number is False:
         return flags
-    # The first range that does not end before the entry begins has to begin before the entry ends.
     least, greatest = _at(wanted.low, 0), _at(wanted.high, -1)
     everything = np.arange(len(found.low.values))
-    first = search(wanted.high, found.low.known_entries(everything, least))
-    inside = first < len(wanted)
+    low, high = found.low.known_entries(everything, least), found.high.known_entries(everything, greatest)
+    return _or(flags, _and(found.may_hold_number, overlaps(wanted, low, high)))
+
+
+def overlaps(wanted: RangeSet, low: Ends, high: Ends) -> Mask:
+    """Which of many ranges, each given by its ends, have a value in common with those of the set."""
+    if not len(wanted) or not len(low):
+        return np.zeros(len(low), np.bool_)
+    # The first range of the set that does not end before the given one begins has to begin before that ends.
+    first = search(wanted.high, low)
     begins = take(wanted.low, np.minimum(first, len(wanted) - 1))
-    within = inside & at_most(begins, found.high.known_entries(everything, greatest))
-    return _or(flags, _and(found.may_hold_number, within))
+    within: Mask = (first < len(wanted)) & at_most(begins, high)
+    return within
 
 
 def union(sets: Sequence[RangeSet]) -> RangeSet:
@@ -102,8 +109,7 @@ def union(sets: Sequence[RangeSet]) -> RangeSet:
     """
     first = sets[0]
     low, high = _joined([s.low for s in sets]), _joined([s.high for s in sets])
-    merged = _merged(first.type, low, high)
-    return replace(merged, nan=any(s.nan for s in sets), null=any(s.null for s in sets))
+    return replace(merged(first.type, low, high), nan=any(s.nan for s in sets), null=any(s.null for s in sets))
 
 
 def intersection(one: RangeSet, other: RangeSet) -> RangeSet:
@@ -156,7 +162,7 @@ def covers(wanted: RangeSet, other: RangeSet) -> bool:
     return bool(np.all(inside & at_most(take(wanted.low, np.minimum(first, len(wanted) - 1)), other.low)))
 
 
-def _merged(type_: DataType, low: Ends, high: Ends) -> RangeSet:
+def merged(type_: DataType, low: Ends, high: Ends) -> RangeSet:
     """Sorted, with ranges that overlap, or are whole numbers next to each other, made one."""
     if not len(low):
         return RangeSet(type_, low, high)
@@ -220,25 +226,24 @@ def _extreme(one: Ends, other: Ends, *, greatest: bool) -> Ends:
     return take(pa.concat_arrays([one, other]), at)
 
 
-def _ends(values: Sequence[Any], type_: DataType) -> Ends:
-    domain = type_.domain
-    array = pa.array(values, domain)
-    return array.to_numpy(zero_copy_only=False) if domain in (pa.int64(), pa.float64()) else array
+def ends(array: pa.Array) -> Ends:
+    """An Arrow array without nulls as the algebra takes it."""
+    return array.to_numpy(zero_copy_only=False) if array.type in (pa.int64(), pa.float64()) else array
 
 
-def _joined(ends: Sequence[Ends]) -> Ends:
-    if isinstance(ends[0], np.ndarray):
-        return np.concatenate([np.asarray(each) for each in ends])
-    return pa.concat_arrays(ends)
+def _joined(parts: Sequence[Ends]) -> Ends:
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate([np.asarray(each) for each in parts])
+    return pa.concat_arrays(parts)
 
 
-def _plain(ends: Ends) -> list[Any]:
-    values: list[Any] = ends.tolist() if isinstance(ends, np.ndarray) else ends.to_pylist()
+def _plain(values_: Ends) -> list[Any]:
+    values: list[Any] = values_.tolist() if isinstance(values_, np.ndarray) else values_.to_pylist()
     return values
 
 
-def _at(ends: Ends, position: int) -> Any:
-    return ends[position] if isinstance(ends, np.ndarray) else ends[position].as_py()
+def _at(values: Ends, position: int) -> Any:
+    return values[position] if isinstance(values, np.ndarray) else values[position].as_py()
 
 
 def _any(flags: Flags, at: npt.NDArray[np.int64]) -> bool:

@@ -30,6 +30,9 @@ def _row(scan: ScanSummary) -> str:
     how = [f"{p.name}: {p.files_before:,} → {p.files_after:,}" for p in scan.passes if p.files_after < p.files_before]
     how += told_by_joins(scan)
     how += [f"implied: {condition}" for condition in scan.implied]
+    for step in scan.runtime:
+        done = "" if step.files_after is None else f", {step.files_before:,} → {step.files_after:,} at run time"
+        how.append(f"{step.name}: {step.plan}{done}" + (f", where {step.condition}" if step.condition else ""))
     how += [f"{r.text} [{r.code}]" for r in scan.reasons]
     cells = (
         f"{scan.table} ({scan.format})",

@@ -72,6 +72,13 @@ def _scan(scan: ScanSummary) -> list[str]:
     lines += [f"    {told}" for told in told_by_joins(scan)]
     for condition in scan.implied:
         lines += _wrapped(f"implied: {condition}", "    ")
+    for step in scan.runtime:
+        lines += _wrapped(f"{step.name}: {step.plan}", "    ")
+        if step.files_before is not None and step.files_after is not None:
+            lines += _wrapped(
+                f"{step.name}: {step.files_before:,} → {step.files_after:,} files at run time"
+                + (f", where {step.condition}" if step.condition else ""), "    ",
+            )  # fmt: skip
     for reason in scan.reasons:
         lines += _wrapped(f"{reason.text} [{reason.code}]", "    ")
     return lines

@@ -1,14 +1,20 @@
-"""Reads the footers of files that have no statistics yet: here if they are few, on Spark's executors if many."""
+"""Reads the footers of files that have no statistics yet: here if they are few, on Spark's executors if many.
+
+Range-sets (see :mod:`secateur.stats.splits`) are made only where asked for, since all values have to be read: by a
+Spark job whose tasks read the columns of some files each.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing.pool import ThreadPool
 
 import numpy as np
@@ -17,11 +23,11 @@ import pyarrow.compute as pc
 from pyspark import SparkContext, cloudpickle
 from pyspark.sql import SparkSession
 
-from secateur.stats import footers
+from secateur.stats import footers, rangescan, splits
 from secateur.stats.listing import Listing
 from secateur.stats.progress import Progress
 from secateur.stats.store import Store
-from secateur.stats.tablestats import TableStats
+from secateur.stats.tablestats import Ints, TableStats, positions
 
 LOG = logging.getLogger("secateur.collect")
 
@@ -30,6 +36,7 @@ _UNFIT: set[str] = set()
 
 File = tuple[str, int, int]
 Chunk = list[File]
+Read = Callable[[Sequence[File]], pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +54,26 @@ class CollectReport:
     store_text: str
     problem: str = ""
     failures: tuple[str, ...] = ()
+    files_ranged: int | None = None
+    """How many files' values were read for range-sets; None if that was not asked for."""
 
     def __str__(self) -> str:
         text = f"{self.files_read} of {self.files_total} files read in {self.seconds:.1f} s, kept {self.store_text}"
+        if self.files_ranged is not None:
+            text += f"; range-sets made of {self.files_ranged}"
         failed = f"; {self.files_failed} failed, first: {self.failures[0]}" if self.failures else ""
         return text + failed + (f"; {self.problem}" if self.problem else "")
+
+    def followed_by(self, ranges: CollectReport) -> CollectReport:
+        """The report of footers with that of the range-sets of the same files; a file can fail at both."""
+        return replace(
+            self,
+            files_failed=max(self.files_failed, ranges.files_failed),
+            seconds=self.seconds + ranges.seconds,
+            problem="; ".join(dict.fromkeys(p for p in (self.problem, ranges.problem) if p)),
+            failures=tuple(dict.fromkeys(self.failures + ranges.failures))[:3],
+            files_ranged=ranges.files_ranged,
+        )
 
 
 def collect_listing(
@@ -66,13 +88,47 @@ def collect_listing(
 
     Never raises: what could not be read stays unknown, and the report says why.
     """
-    started = time.monotonic()
     files = _missing(listing, stores)
     bar = Progress(len(files), progress)
+    return _collected(files, listing, stores, footers.read_footers, spark, direct_limit, bar)
+
+
+def collect_ranges(
+    listing: Listing,
+    stores: Sequence[Store],
+    spark: SparkSession | None,
+    *,
+    most: int,
+    columns: Collection[str] | None = None,
+    direct_limit: int = 1,
+    progress: bool | None = None,
+) -> CollectReport:
+    """Makes range-sets of at most ``most`` ranges for some columns (None: all) of the files that have none yet.
+
+    Never raises either.
+    """
+    stores = [store.ranges for store in stores]
+    files = _without_ranges(listing, stores, columns, most)
+    bar = Progress(len(files), progress, "making range-sets")
+    read = partial(rangescan.read_ranges, columns=None if columns is None else sorted(columns), most=most)
+    report = _collected(files, listing, stores, read, spark, direct_limit, bar)
+    return replace(report, files_ranged=report.files_read)
+
+
+def _collected(
+    files: Chunk,
+    listing: Listing,
+    stores: Sequence[Store],
+    reader: Read,
+    spark: SparkSession | None,
+    direct_limit: int,
+    bar: Progress,
+) -> CollectReport:
+    started = time.monotonic()
     problem, tables = "", []
     if files:
         try:
-            tables = _read(files, spark, direct_limit, bar)
+            tables = _read(files, reader, spark, direct_limit, bar)
         except Exception as error:
             problem = f"collecting stopped: {type(error).__name__}: {error}"[:500]
             LOG.warning(problem)
@@ -91,7 +147,28 @@ def collect_listing(
 
 
 def _missing(listing: Listing, stores: Sequence[Store]) -> Chunk:
-    at = np.flatnonzero(TableStats(listing, stores).missing)
+    return _described(listing, np.flatnonzero(TableStats(listing, stores).missing))
+
+
+def _without_ranges(listing: Listing, stores: Sequence[Store], columns: Collection[str] | None, most: int) -> Chunk:
+    """The files of which no segment has as many ranges of as many columns."""
+    wanted = None if columns is None else {name.lower() for name in columns}
+    done = np.zeros(listing.count, np.bool_)
+    for store in stores:
+        for segment in store.segments():
+            table = segment.read(["columns"]).column(0).combine_chunks()
+            answers = [_covers(json.loads(text), wanted, most) for text in table.dictionary.to_pylist()]
+            covered = pa.array(answers, pa.bool_()).take(table.indices).to_numpy(zero_copy_only=False)
+            position = positions(listing, store, segment)
+            done[position[covered & (position >= 0)]] = True
+    return _described(listing, np.flatnonzero(~done))
+
+
+def _covers(asked: tuple[int, list[str] | None], columns: set[str] | None, most: int) -> bool:
+    return asked[0] >= most and (asked[1] is None or (columns is not None and columns <= set(asked[1])))
+
+
+def _described(listing: Listing, at: Ints) -> Chunk:
     paths = listing.paths.take(pa.array(at)).to_pylist()
     return list(zip(paths, listing.lengths[at].tolist(), listing.mtimes[at].tolist(), strict=True))
 
@@ -110,30 +187,30 @@ def _keep(table: pa.Table, listing: Listing, stores: Sequence[Store], problem: s
     return kept, problem
 
 
-def _read(files: Chunk, spark: SparkSession | None, direct_limit: int, bar: Progress) -> list[pa.Table]:
+def _read(files: Chunk, reader: Read, spark: SparkSession | None, direct_limit: int, bar: Progress) -> list[pa.Table]:
     if spark is None or len(files) <= direct_limit:
-        return _read_here(files, bar)
+        return _read_here(files, reader, bar)
     try:
         context = spark.sparkContext
     except Exception:  # a Spark Connect session has none
-        return _read_here(files, bar)
+        return _read_here(files, reader, bar)
     if context.applicationId in _UNFIT:
-        return _read_here(files, bar)
+        return _read_here(files, reader, bar)
     try:
-        return _read_on_executors(files, context, bar)
+        return _read_on_executors(files, reader, context, bar)
     except Exception as error:
         if _stopped(context):
             raise
         _UNFIT.add(context.applicationId)
-        LOG.warning("executors could not read the footers (%s): reading them here", str(error)[:500])
-        return _read_here(files, bar)
+        LOG.warning("executors could not read the files (%s): reading them here", str(error)[:500])
+        return _read_here(files, reader, bar)
 
 
 def _chunks(files: Chunk, size: int) -> list[Chunk]:
     return [files[at : at + size] for at in range(0, len(files), size)]
 
 
-def _read_here(files: Chunk, bar: Progress) -> list[pa.Table]:
+def _read_here(files: Chunk, reader: Read, bar: Progress) -> list[pa.Table]:
     # Local footers are a matter of computing, where threads only get in each other's way; others of waiting.
     threads = min(2 if footers.split_path(files[0][0])[0] == "file" else 32, len(files))
     # Small chunks while the files are few, so that slow storage is read in parallel.
@@ -141,24 +218,26 @@ def _read_here(files: Chunk, bar: Progress) -> list[pa.Table]:
     tables, done = [], 0
     # Its threads are daemons: unlike those of concurrent.futures they do not hold up the end of the program.
     with ThreadPool(threads) as pool:
-        for table in pool.imap_unordered(footers.read_footers, chunks):
+        for table in pool.imap_unordered(reader, chunks):
             tables.append(table)
             done += pc.sum(pc.is_null(table["row_group"])).as_py()
             bar.update(done)
     return tables
 
 
-def _read_on_executors(files: Chunk, context: SparkContext, bar: Progress) -> list[pa.Table]:
+def _read_on_executors(files: Chunk, reader: Read, context: SparkContext, bar: Progress) -> list[pa.Table]:
     size = max(1, min(500, len(files) // (4 * context.defaultParallelism)))
     chunks = _chunks(files, size)
     group = f"secateur-{uuid.uuid4().hex}"
-    # The function travels by value: executors need pyarrow, but not secateur.
-    cloudpickle.register_pickle_by_value(footers)  # type: ignore[no-untyped-call]
+    # The functions travel by value: executors need pyarrow, but not secateur.
+    for module in (footers, rangescan, splits):
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    work = partial(footers.read_partition, read=reader)
 
     def run() -> list[bytes]:
         ours = _with_our_python(context)
-        ours.setJobGroup(group, f"secateur: footers of {len(files)} files", interruptOnCancel=True)
-        return ours.parallelize(chunks, len(chunks)).mapPartitions(footers.read_partition).collect()
+        ours.setJobGroup(group, f"secateur: {bar.what}, {len(files)} files", interruptOnCancel=True)
+        return ours.parallelize(chunks, len(chunks)).mapPartitions(work).collect()
 
     def poll() -> None:
         tracker = context.statusTracker()

@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.query.types import DataType
+from secateur.stats.fileranges import FileRanges
 
 Mask = npt.NDArray[np.bool_]
 T = TypeVar("T")
@@ -93,6 +94,7 @@ class Groups:
 
 
 Loader = Callable[[ScanColumn], ColumnStats | None]
+RangeLoader = Callable[[ScanColumn], FileRanges | None]
 Where: TypeAlias = npt.NDArray[np.int64] | slice
 """Some of the entries: their positions, or a run of them."""
 
@@ -112,6 +114,8 @@ class FileStats:
         "_derived",
         "_load",
         "_nested",
+        "_range_sets",
+        "_ranges",
         "count",
         "groups",
         "nan_is_greatest",
@@ -121,7 +125,14 @@ class FileStats:
     )
 
     def __init__(
-        self, rows: pa.Array, sizes: pa.Array, load: Loader, groups: Groups | None = None, *, nested: bool = False
+        self,
+        rows: pa.Array,
+        sizes: pa.Array,
+        load: Loader,
+        groups: Groups | None = None,
+        *,
+        nested: bool = False,
+        ranges: RangeLoader | None = None,
     ) -> None:
         self.count = len(rows)
         self.rows = rows
@@ -133,6 +144,8 @@ class FileStats:
         """The statistics that these are a part of, and which: what was derived there need not be derived again."""
         self._load = load
         self._nested = nested  # whether the loader knows of fields in structs
+        self._ranges = ranges
+        self._range_sets: dict[ScanColumn, FileRanges | None] = {}
         self._columns: dict[ScanColumn, ColumnStats | None] = {}
         self._derived: dict[tuple[ScanColumn, str], object] = {}
         self._blocks: FileStats | None = None
@@ -146,6 +159,15 @@ class FileStats:
             loaded = self._load(column) if self._nested or not column.path else None
             checked = self._columns[key] = _checked(loaded, column, self.count) if loaded else None
             return checked
+
+    def range_sets(self, column: ScanColumn) -> FileRanges | None:
+        """The ranges in which a column's values lie, some for each file, or None if they are known of no file."""
+        if self._ranges is None or column.type.domain is None:
+            return None
+        key = _without_id(column)
+        if key not in self._range_sets:
+            self._range_sets[key] = self._ranges(column)
+        return self._range_sets[key]
 
     def derive(self, column: ScanColumn, build: Callable[[FileStats, ScanColumn], T]) -> T:
         """What ``build`` makes of a column, kept as long as these statistics are."""
@@ -161,8 +183,12 @@ class FileStats:
             whole = self.column(column)
             return whole.take(indices) if whole else None
 
+        def ranges(column: ScanColumn) -> FileRanges | None:
+            whole = self.range_sets(column)
+            return whole.take(indices) if whole else None
+
         at = pa.array(indices)
-        part = FileStats(self.rows.take(at), self.sizes.take(at), load, nested=True)
+        part = FileStats(self.rows.take(at), self.sizes.take(at), load, nested=True, ranges=ranges)
         part.origin = (self, indices)
         return part
 
@@ -173,7 +199,12 @@ class FileStats:
             whole = self.column(column)
             return whole.slice(start, stop) if whole else None
 
-        part = FileStats(self.rows.slice(start, stop - start), self.sizes.slice(start, stop - start), load, nested=True)
+        def ranges(column: ScanColumn) -> FileRanges | None:
+            whole = self.range_sets(column)
+            return whole.take(np.arange(start, stop)) if whole else None
+
+        rows, sizes = self.rows.slice(start, stop - start), self.sizes.slice(start, stop - start)
+        part = FileStats(rows, sizes, load, nested=True, ranges=ranges)
         part.origin = (self, slice(start, stop))
         return part
 

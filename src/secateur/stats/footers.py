@@ -35,7 +35,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 from urllib.parse import quote, unquote
@@ -60,8 +60,8 @@ _RANGES = {
     "date": (-(1 << 31), (1 << 31) - 1),
 }
 _MICROS = (-(1 << 63), (1 << 63) - 1)
-_GREGORIAN_DAYS = -141427  # 1582-10-15: Spark shifts dates before it when it reads a file in the legacy calendar
-_MODERN_MICROS = -2208988800000000  # 1900-01-01T00:00Z: the same for timestamps
+GREGORIAN_DAYS = -141427  # 1582-10-15: Spark shifts dates before it when it reads a file in the legacy calendar
+MODERN_MICROS = -2208988800000000  # 1900-01-01T00:00Z: the same for timestamps
 # Releases that order NaN above all other values in their statistics (DoubleStatistics with Double.compare): 1.9 and
 # before compared with < and >, 1.18 and later leave NaN out. Forks put a suffix behind the number: not believed.
 _NAN_IS_GREATEST = re.compile(r"parquet-mr version 1\.1[0-7]\.\d+ \(build [0-9a-f]{40}\)")
@@ -140,14 +140,14 @@ def read_footers(files: Sequence[tuple[str, int, int]]) -> pa.Table:
     """
     rows = _Rows()
     systems = FileSystems()
-    schemas: dict[str, _Schema] = {}
+    schemas: dict[str, FileSchema] = {}
     for path, length, mtime in files:
         try:
-            metadata = _read(systems, path, length, mtime)
+            metadata = read_metadata(systems, path, length, mtime)
             text = str(metadata.schema).split("\n", 1)[1]  # Arrow's own equality ignores the names of groups
             schema = schemas.get(text)
             if schema is None:
-                schema = schemas[text] = _Schema(metadata.schema)
+                schema = schemas[text] = FileSchema(metadata.schema)
             read = _file_rows(metadata, schema)
         except Exception as error:  # whatever it is, the file is unknown and stays (rule S1)
             rows.add((path, length, mtime), error=f"{type(error).__name__}: {error}"[:500])
@@ -157,36 +157,47 @@ def read_footers(files: Sequence[tuple[str, int, int]]) -> pa.Table:
     return rows.table()
 
 
-def read_partition(chunks: Iterable[Sequence[tuple[str, int, int]]]) -> Iterator[bytes]:
-    """``read_footers`` as Spark's ``mapPartitions`` calls it: chunks in, Arrow IPC streams out."""
+def read_partition(
+    chunks: Iterable[Sequence[tuple[str, int, int]]], read: Callable[[Sequence[tuple[str, int, int]]], pa.Table]
+) -> Iterator[bytes]:
+    """``read_footers`` or its like as Spark's ``mapPartitions`` calls it: chunks in, Arrow IPC streams out."""
     for chunk in chunks:
-        table = read_footers(chunk)
+        table = read(chunk)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
         yield sink.getvalue().to_pybytes()
 
 
-def _read(systems: FileSystems, path: str, length: int, mtime: int) -> pq.FileMetaData:
+def read_metadata(systems: FileSystems, path: str, length: int, mtime: int) -> pq.FileMetaData:
+    """The footer of a file, if it is the one described."""
     system, local = systems.locate(path)
-    modified: int | None
     if isinstance(system, pafs.LocalFileSystem):
         with pa.OSFile(local) as source:
             metadata = pq.read_metadata(source)
-        status = os.stat(local)
-        size, modified = status.st_size, status.st_mtime_ns // 1_000_000
     else:
         with system.open_input_file(local) as source:
             metadata = pq.read_metadata(source)
-        info = system.get_file_info(local)
-        size, modified = info.size, None if info.mtime_ns is None else info.mtime_ns // 1_000_000
     # Looked at after the footer was read: had the file been replaced meanwhile, it would show (rule S8).
-    if (size, modified) != (length, mtime):
-        raise ValueError(f"expected {length} bytes modified at {mtime}, found {size} bytes modified at {modified}")
+    check_unchanged(systems, path, length, mtime)
     return metadata
 
 
-class _Schema:
+def check_unchanged(systems: FileSystems, path: str, length: int, mtime: int) -> None:
+    """Raises if a file has another length or modification time than it is said to have."""
+    system, local = systems.locate(path)
+    modified: int | None
+    if isinstance(system, pafs.LocalFileSystem):
+        status = os.stat(local)
+        size, modified = status.st_size, status.st_mtime_ns // 1_000_000
+    else:
+        info = system.get_file_info(local)
+        size, modified = info.size, None if info.mtime_ns is None else info.mtime_ns // 1_000_000
+    if (size, modified) != (length, mtime):
+        raise ValueError(f"expected {length} bytes modified at {mtime}, found {size} bytes modified at {modified}")
+
+
+class FileSchema:
     """The columns of one Parquet schema that have bounds worth keeping."""
 
     def __init__(self, schema: pq.ParquetSchema) -> None:
@@ -203,7 +214,7 @@ class _Schema:
                 self.fields = json.dumps([[f.name, _tree(f.type)] for f in arrow], ensure_ascii=False)
             else:
                 nested = []
-        except (pa.ArrowException, NotImplementedError):  # a type that Arrow does not have
+        except (pa.ArrowException, NotImplementedError):  # a type that Arrow does not have: names stay unknown (S1)
             pass
         self.keys: list[tuple[Path, str]] = []
         self.columns: list[tuple[int, str, str, int]] = []
@@ -274,10 +285,10 @@ def _family(column: pq.ColumnSchema) -> str | None:
 _Row = tuple["int | None", tuple[Any, ...], list[Cell]]
 
 
-def _file_rows(metadata: pq.FileMetaData, schema: _Schema) -> list[_Row]:
+def _file_rows(metadata: pq.FileMetaData, schema: FileSchema) -> list[_Row]:
     writer = metadata.created_by or ""
     count = metadata.num_row_groups
-    trust = _Trust(writer, metadata.metadata or {})
+    trust = Trust(writer, metadata.metadata or {})
     groups = [metadata.row_group(g) for g in range(count)]
     sizes = [group.num_rows for group in groups]
     if sum(sizes) != metadata.num_rows or min(sizes, default=0) < 0:
@@ -299,7 +310,7 @@ def _bytes(group: pq.RowGroupMetaData) -> int:
     return sum(group.column(c).total_compressed_size for c in range(group.num_columns))
 
 
-class _Trust:
+class Trust:
     """What a file's writer can be trusted with."""
 
     def __init__(self, writer: str, properties: dict[bytes, bytes]) -> None:
@@ -316,7 +327,7 @@ class _Trust:
         self.calendar = version >= "3.0.0" and not legacy
 
 
-def _cell(chunk: pq.ColumnChunkMetaData, rows: int, column: tuple[int, str, str, int], trust: _Trust) -> Cell:
+def _cell(chunk: pq.ColumnChunkMetaData, rows: int, column: tuple[int, str, str, int], trust: Trust) -> Cell:
     """What one column chunk says, after the table in this module's docstring."""
     _, family, physical, precision = column
     floating = family in ("float", "double")
@@ -350,7 +361,7 @@ def _cell(chunk: pq.ColumnChunkMetaData, rows: int, column: tuple[int, str, str,
     if not least <= low <= high <= greatest:
         return unbounded
     if not trust.calendar and (
-        (family == "date" and low < _GREGORIAN_DAYS) or (family.startswith("timestamp") and low < _MODERN_MICROS)
+        (family == "date" and low < GREGORIAN_DAYS) or (family.startswith("timestamp") and low < MODERN_MICROS)
     ):
         return unbounded
     return (low, high, nulls, 0, True, True)

@@ -15,8 +15,9 @@ class Progress:
 
     WIDTH = 30
 
-    def __init__(self, total: int, show: bool | None = None) -> None:
+    def __init__(self, total: int, show: bool | None = None, what: str = "reading footers") -> None:
         self.total = total
+        self.what = what
         self.show = sys.stderr.isatty() if show is None else show
         self._started = self._drawn = time.monotonic()
 
@@ -39,4 +40,4 @@ class Progress:
         bar = "#" * filled + "." * (self.WIDTH - filled)
         rate = done / max(seconds, 1e-9)
         left = f"{(self.total - done) / rate:.0f} s left" if done else "starting"
-        return f"secateur: reading footers [{bar}] {done}/{self.total} files, {rate:.0f}/s, {left}"
+        return f"secateur: {self.what} [{bar}] {done}/{self.total} files, {rate:.0f}/s, {left}"

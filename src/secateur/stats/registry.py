@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from secateur.options import Options
 from secateur.report.summary import Reason
-from secateur.stats.collect import CollectReport, collect_listing
+from secateur.stats.collect import CollectReport, collect_listing, collect_ranges
 from secateur.stats.listing import Listing
 from secateur.stats.readers import PartialTable, Reader, Source, Table
 from secateur.stats.store import Store, stores_for
@@ -24,6 +24,14 @@ log = logging.getLogger("secateur")
 _TABLES = 64
 _RELOAD_SECONDS = 10.0
 _REWRITE = "rewrite these files with a writer that records them"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Which range-sets to make: how many ranges at most, of which columns (None: of all that can have them)."""
+
+    most: int
+    columns: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -112,13 +120,20 @@ class Registry:
         remedy = "run secateur.collect(spark, ...) on it, or set spark.secateur.stats.auto=true"
         return Reason("no-statistics", f"{some} have no statistics: {remedy}")
 
-    def collect(self, source: Source, reader: Reader, options: Options, progress: bool | None = None) -> CollectReport:
-        """Collects what is missing now, and waits for it."""
+    def collect(
+        self,
+        source: Source,
+        reader: Reader,
+        options: Options,
+        progress: bool | None = None,
+        ranges: Ranges | None = None,
+    ) -> CollectReport:
+        """Collects what is missing now, range-sets too if wanted, and waits for it."""
         self.admit(((source, reader),), (source.fingerprint,))
         with self._lock:
             entry = self._entries[source.fingerprint]
         self._load(entry, options)
-        return self._collect(entry, progress)
+        return self._collect(entry, progress, ranges)
 
     def wait(self, seconds: float = 600.0) -> None:
         """Waits until no collection is under way."""
@@ -157,13 +172,25 @@ class Registry:
         finally:
             entry.collecting = False
 
-    def _collect(self, entry: _Entry, progress: bool | None) -> CollectReport:
+    def _collect(self, entry: _Entry, progress: bool | None, ranges: Ranges | None = None) -> CollectReport:
         if not isinstance(entry.source, Listing):
             entry.collected = True
             missing = int(entry.table.missing.sum()) if entry.table is not None else 0
-            problem = f"{missing} files have no statistics there: {_REWRITE}" if missing else ""
-            return CollectReport(entry.source.count, 0, 0, 0.0, "in the table's own metadata", problem)
+            problems = [f"{missing} files have no statistics there: {_REWRITE}"] if missing else []
+            if ranges is not None:
+                problems.append("range-sets are made of plain Parquet tables only")
+            return CollectReport(entry.source.count, 0, 0, 0.0, "in the table's own metadata", "; ".join(problems))
         report = collect_listing(entry.source, entry.stores, self._spark, progress=progress)
+        if ranges is not None:
+            made = collect_ranges(
+                entry.source,
+                entry.stores,
+                self._spark,
+                most=ranges.most,
+                columns=ranges.columns,
+                progress=progress,
+            )
+            report = report.followed_by(made)
         with entry.lock:
             entry.table = entry.reader.load(entry.source, entry.stores)
             entry.loaded = time.monotonic()

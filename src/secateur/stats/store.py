@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from secateur.stats.footers import FIXED, OPTIONAL, STATISTICS, FileSystems, encode_key, split_path
+from secateur.stats.footers import FIXED, OPTIONAL, FileSystems, decode_key, split_path
 from secateur.stats.listing import Listing
 from secateur.stats.segment import Segment, digest, encode
 
@@ -30,7 +30,7 @@ LOG = logging.getLogger("secateur.store")
 MAX_SEGMENTS = 16
 DAY_MS = 86_400_000
 # Hidden from Spark even where a pattern such as `t/*/*` reaches into the folder, and from others' `**/*.parquet`.
-_PREFIX, _SUFFIX = "_stats-", ".segment"
+_STATS, _RANGES, _SUFFIX = "_stats-", "_ranges-", ".segment"
 
 
 class Store:
@@ -40,7 +40,9 @@ class Store:
     written, statistics live as long as this object: ``writable`` is False and ``problem`` says why.
     """
 
-    def __init__(self, base: str, directory: str | None = None) -> None:
+    def __init__(self, base: str, directory: str | None = None, prefix: str = _STATS) -> None:
+        self._prefix = prefix
+        self._ranges = Store(base, directory, _RANGES) if prefix == _STATS else self
         self.base = base.rstrip("/")
         scheme, authority, path = split_path(self.base)
         if directory is None:
@@ -55,6 +57,11 @@ class Store:
         self._loaded: dict[str, Segment] = {}
         self._memory: dict[str, Segment] = {}
         self._lock = threading.RLock()
+
+    @property
+    def ranges(self) -> Store:
+        """Where range-sets are kept: segments of their own in the same folder, since few files or columns have them."""
+        return self._ranges
 
     @property
     def text(self) -> str:
@@ -130,9 +137,11 @@ class Store:
 
     def _worth_keeping(self, table: pa.Table, listing: Listing) -> pa.Array:
         is_file = pc.is_null(table["row_group"]).to_numpy()
-        files = table.filter(pa.array(is_file)).select(["path", "length", "mtime"])
+        files = table.filter(pa.array(is_file)).select(["path", "length", "mtime", "columns"])
+        files = files.set_column(3, "columns", files["columns"].cast(pa.string()))
         ordered = files.append_column("at", pa.array(np.arange(len(files))))
-        last = ordered.group_by(["path", "length", "mtime"]).aggregate([("at", "max")])["at_max"].to_numpy()
+        # Range-sets of other columns of the same file are not superseded.
+        last = ordered.group_by(["path", "length", "mtime", "columns"]).aggregate([("at", "max")])["at_max"].to_numpy()
         keep = np.zeros(len(files), dtype=np.bool_)
         keep[last] = True
         if self.base in (root.rstrip("/") for root in listing.roots):
@@ -147,7 +156,7 @@ class Store:
         found = [
             (i.mtime_ns or 0, i.base_name)
             for i in infos
-            if i.type == pafs.FileType.File and i.base_name.startswith(_PREFIX) and i.base_name.endswith(_SUFFIX)
+            if i.type == pafs.FileType.File and i.base_name.startswith(self._prefix) and i.base_name.endswith(_SUFFIX)
         ]
         return [name for _, name in sorted(found)]
 
@@ -155,7 +164,7 @@ class Store:
         system, home = self._systems.locate(f"{self.home}/v1")
         with system.open_input_stream(f"{home}/{name}") as source:
             content = pa.py_buffer(source.read())
-        if f"{_PREFIX}{digest(content)}{_SUFFIX}" != name:
+        if f"{self._prefix}{digest(content)}{_SUFFIX}" != name:
             self._set_aside(name, "its content does not match its name")
             return None
         try:
@@ -174,7 +183,7 @@ class Store:
             LOG.debug("could not move %s: %s", name, error)
 
     def _write(self, content: pa.Buffer) -> Segment:
-        name = f"{_PREFIX}{digest(content)}{_SUFFIX}"
+        name = f"{self._prefix}{digest(content)}{_SUFFIX}"
         segment = Segment(name, content)
         try:
             system, home = self._systems.locate(f"{self.home}/v1")
@@ -231,7 +240,7 @@ def _spellings(path: str) -> tuple[str, ...]:
 
 
 def _names(segment: Segment) -> list[str]:
-    cells = (encode_key(path, family, s) for path, family in sorted(segment.families) for s in STATISTICS)
+    cells = sorted(name for name in segment.columns if decode_key(name) is not None)
     return [*FIXED, *(name for name in OPTIONAL if name in segment.columns), *cells]
 
 

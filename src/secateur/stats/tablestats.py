@@ -16,9 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.query.types import DataType
+from secateur.stats.fileranges import FileRanges
 from secateur.stats.filestats import ColumnStats, FileStats, Mask, ScanColumn
 from secateur.stats.footers import FIXED, OPTIONAL, STATISTICS, Path, decode_key, domain, encode_key
 from secateur.stats.listing import Listing
+from secateur.stats.rangescan import CELLS
 from secateur.stats.segment import Segment
 from secateur.stats.store import Store
 
@@ -53,6 +55,8 @@ class TableStats:
 
     def __init__(self, listing: Listing, stores: Iterable[Store]) -> None:
         self.listing = listing
+        stores = tuple(stores)
+        self._ranges = RangeSegments(listing, [store.ranges for store in stores])
         self._segments: list[Segment] = []
         self._whole: dict[str, pa.Array] = {}
         # The row of each file in all segments laid end to end, -1 = no statistics.
@@ -62,7 +66,11 @@ class TableStats:
         self._row_groups = self._at("row_groups", self._row)
         rows = self._at("rows", self._row)
         self.files = FileStats(
-            rows, pa.array(listing.lengths), lambda c: self._load(c, self._row, None, rows), nested=True
+            rows,
+            pa.array(listing.lengths),
+            lambda c: self._load(c, self._row, None, rows),
+            nested=True,
+            ranges=self._load_ranges,
         )
 
     @classmethod
@@ -104,15 +112,8 @@ class TableStats:
             self._segments.append(segment)
         if not keys or not self.listing.count:
             return
-        key, row = pa.concat_tables(keys), np.concatenate(rows)
-        relative = store.relative(self.listing.paths)
-        position = pc.fill_null(pc.index_in(key["path"], value_set=relative, skip_nulls=True), -1).to_numpy()
-        same = (
-            (position >= 0)
-            & (self.listing.lengths[position] == key["length"].to_numpy())
-            & (self.listing.mtimes[position] == key["mtime"].to_numpy())
-        )
-        self._row[position[same]] = row[same]  # of several rows for one file, the last wins
+        row, position = np.concatenate(rows), found_at(self.listing, store, pa.concat_tables(keys))
+        self._row[position[position >= 0]] = row[position >= 0]  # of several rows for one file, the last wins
 
     def _at(self, name: str, row: Ints) -> pa.Array:
         """A column of the segments laid end to end, taken at some rows: null where that is -1."""
@@ -172,6 +173,14 @@ class TableStats:
             pc.fill_null(high_exact, False).to_numpy(zero_copy_only=False),
         )
 
+    def _load_ranges(self, column: ScanColumn) -> FileRanges | None:
+        if column.kind != "data" or column.path or not self._ranges:
+            return None
+        paths, match = self._matches(column, self._row)
+        keys = [(path, family) for path in paths for family in _families(column.type)]
+        absent = (match == _ABSENT) & (not column.has_default)
+        return self._ranges.load(keys, [match == paths.index(path) for path, _ in keys], absent, column.type.domain)
+
     def _matches(self, column: ScanColumn, row: Ints) -> tuple[list[Path], Ints]:
         """The paths under which files have a column, and for each entry which of them, or why none."""
         lists = self._at("columns", row)
@@ -190,6 +199,69 @@ class TableStats:
                 paths.append(path)
             codes.append(paths.index(path) if isinstance(path, tuple) else path)
         return paths, np.array(codes, dtype=np.int64)[at]
+
+
+class RangeSegments:
+    """The range-sets in the stores, for the files of a listing; read when a column is asked for."""
+
+    def __init__(self, listing: Listing, stores: Sequence[Store]) -> None:
+        self._listing = listing
+        self._segments = [(store, segment) for store in stores for segment in store.segments()]
+        self._positions: dict[str, Ints] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._segments)
+
+    def load(
+        self, keys: Sequence[tuple[Path, str]], here: Sequence[Mask], absent: Mask, domain: pa.DataType
+    ) -> FileRanges | None:
+        """The ranges of a column, known by each key where ``here`` says so; ``absent`` marks files that lack it."""
+        parts: list[list[pa.Array]] = [[pa.nulls(0, t)] for t in (*(pa.list_(domain),) * 2, pa.bool_(), pa.bool_())]
+        row, count = np.full(self._listing.count, -1, np.int64), 0
+        for store, segment in self._segments:
+            for key, mask in zip(keys, here, strict=True):
+                if key not in segment.families:
+                    continue
+                table = segment.read([encode_key(*key, cell) for cell in CELLS])
+                arrays = [column.combine_chunks() for column in table.columns]
+                at = self._at(store, segment)
+                fit = (at >= 0) & mask[at] & arrays[0].is_valid().to_numpy(zero_copy_only=False)
+                row[at[fit]] = count + np.flatnonzero(fit)  # of several for one file, the last wins
+                for part, array in zip(parts, arrays, strict=True):
+                    part.append(array.cast(part[0].type))
+                count += segment.count
+        if not count:
+            return None
+        # A file without the column reads as NULL: no values at all.
+        for part, value in zip(parts, ([], [], True, False), strict=True):
+            part.append(pa.array([value], part[0].type))
+        row = np.where(absent, count, row)
+        where = pa.array(row, mask=row < 0)
+        return FileRanges.of_lists(*(pa.concat_arrays(part).take(where) for part in parts))
+
+    def _at(self, store: Store, segment: Segment) -> Ints:
+        if segment.name not in self._positions:
+            self._positions[segment.name] = positions(self._listing, store, segment)
+        return self._positions[segment.name]
+
+
+def positions(listing: Listing, store: Store, segment: Segment) -> Ints:
+    """Where the files of a segment of range-sets are in a listing, -1 = nowhere."""
+    return found_at(listing, store, segment.read(["path", "length", "mtime"]))
+
+
+def found_at(listing: Listing, store: Store, key: pa.Table) -> Ints:
+    """Where a store's files are in a listing: the same path, length and modification time (rule S8); -1 = nowhere."""
+    if not listing.count:
+        return np.full(len(key), -1, np.int64)
+    relative = store.relative(listing.paths)
+    position = pc.fill_null(pc.index_in(key["path"], value_set=relative, skip_nulls=True), -1).to_numpy()
+    same = (
+        (position >= 0)
+        & (listing.lengths[position] == key["length"].to_numpy())
+        & (listing.mtimes[position] == key["mtime"].to_numpy())
+    )
+    return np.where(same, position, -1)
 
 
 def _find(column: ScanColumn, names: Sequence[str], fields: str | None) -> Path | int:

@@ -31,6 +31,7 @@ final class Call {
   boolean applied = false;
   int[] changed = new int[0];
   boolean[] unsaid = new boolean[0];
+  boolean[] asked = new boolean[0];
 
   Call(Bridge bridge, SQLConf conf, boolean late) {
     this.bridge = bridge;
@@ -166,20 +167,24 @@ final class Call {
       scan.write(out, i);
     }
     out.append(']');
-    out.append(",\"unsaid\":[");
-    first = true;
-    for (int i = 0; i < unsaid.length; i++) {
-      if (!unsaid[i]) continue;
-      out.append(first ? "" : ",").append(i);
-      first = false;
-    }
-    out.append(']');
+    flagged(out.append(",\"unsaid\":["), unsaid);
+    flagged(out.append(",\"asking\":["), asked);
     if (left != null) {
       out.append(",\"left\":[");
       for (int i = 0; i < left.size(); i++) out.append(i > 0 ? "," : "").append(((Scan) left.get(i)).use());
       out.append(']');
     }
     return out.append('}').toString();
+  }
+
+  private static void flagged(StringBuilder out, boolean[] flags) {
+    boolean first = true;
+    for (int i = 0; i < flags.length; i++) {
+      if (!flags[i]) continue;
+      out.append(first ? "" : ",").append(i);
+      first = false;
+    }
+    out.append(']');
   }
 
   /** Python answered, but only with what went wrong there. */

@@ -14,6 +14,7 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.types.Metadata;
 import scala.Option;
 
 /** Plain Parquet files under Spark's own file source; other file sources are declined here, too. */
@@ -40,6 +41,7 @@ final class ParquetFormat extends Format {
     scan.decided = index instanceof PrunedFileIndex || state.has(scan.use());
     if (scan.decided && !(late && state.reopens(scan.use()))) return scan;
     if (scan.decided) {
+      if (index instanceof PrunedFileIndex && ((PrunedFileIndex) index).numbered) return scan;
       scan.skipped = new BitSet();
       if (index instanceof PrunedFileIndex) {
         PrunedFileIndex pruned = (PrunedFileIndex) index;
@@ -139,8 +141,17 @@ final class ParquetFormat extends Format {
     }
 
     LogicalPlan without(BitSet skip) throws Exception {
-      PrunedFileIndex pruned = new PrunedFileIndex(index, listing, skip);
+      PrunedFileIndex pruned = new PrunedFileIndex(index, listing, skip, false);
       return withSize(CaseClass.with(relation, "relation", CaseClass.with(source, "location", pruned)), pruned.sizeInBytes());
+    }
+
+    LogicalPlan asking(BitSet skip, Question question, LogicalPlan values) throws Exception {
+      if (!Numbered.fits(source)) return null;
+      PrunedFileIndex numbered = new PrunedFileIndex(index, listing, skip, true);
+      Object asked = CaseClass.with(source, "location", numbered);
+      asked = CaseClass.with(asked, "partitionSchema", Numbered.with(source.partitionSchema(), Metadata.empty()));
+      LogicalRelation sized = (LogicalRelation) withSize(relation, numbered.sizeInBytes());
+      return Numbered.asking(sized, (HadoopFsRelation) asked, Metadata.empty(), question, values);
     }
 
     /** A table of the catalog was listed for the decision; Spark need not ask the catalog and list it once more. */

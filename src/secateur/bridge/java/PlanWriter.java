@@ -57,6 +57,7 @@ import scala.jdk.javaapi.CollectionConverters;
 final class PlanWriter {
   final StringBuilder out = new StringBuilder(1024);
   final List scans = new ArrayList();
+  final List sorts = new ArrayList(); // the global ones, by the number that Python knows them by
   final Zones zones = new Zones();
   final List nodes = new ArrayList(); // the expressions that can be evaluated on constants, by the number that Python knows them by
   private final boolean late;
@@ -102,7 +103,10 @@ final class PlanWriter {
     int from = 0; // the expressions that Python reads, of all that the node has
     int to = evaluable || shape(node) ? Integer.MAX_VALUE : 0;
     if (node instanceof Window) to = (from = ((Window) node).windowExpressions().size()) + ((Window) node).partitionSpec().size();
-    if (node instanceof Sort && ((Sort) node).global()) out.append(",\"g\":1");
+    if (node instanceof Sort && ((Sort) node).global()) {
+      out.append(",\"g\":1,\"s\":").append(sorts.size());
+      sorts.add(node);
+    }
     List subqueries = new ArrayList();
     List expressions = CollectionConverters.asJava(node.expressions());
     boolean random = node instanceof Sample;

@@ -85,13 +85,14 @@ public final class PruneRule extends Rule {
       if (late) call.state.close(scan.use());
     }
     Map answer = call.decide(writer);
-    PlanEditor editor = new PlanEditor(writer.scans);
+    PlanEditor editor = new PlanEditor(writer.scans, writer.sorts, call.state);
     editor.read((List) answer.get("edits"));
     editor.keepListed();
     editor.imply();
     LogicalPlan edited = editor.apply(plan);
     call.changed = editor.changed;
     call.unsaid = editor.unsaid;
+    call.asked = editor.asking;
     call.applied = editor.pruned;
     call.state.emptied = call.state.emptied || editor.emptied;
     // After the early step Spark does this itself.

@@ -35,6 +35,14 @@ abstract class Scan {
     throw new UnsupportedOperationException(table + " cannot be pruned");
   }
 
+  /**
+   * A node that reads all files but these, and of the others, once the query runs, those that the question leaves: `values` is a plan
+   * of one row with one struct, to be run first. Null if that cannot be had.
+   */
+  LogicalPlan asking(BitSet skip, Question question, LogicalPlan values) throws Exception {
+    return null;
+  }
+
   /** What to read by if no file is skipped, null if that is the node itself. */
   LogicalPlan asListed() throws Exception {
     return null;

@@ -11,11 +11,20 @@ import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.types.Types;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
+import scala.collection.immutable.Nil$;
+import scala.collection.immutable.Seq;
 
 /** Tables of Apache Iceberg, before Iceberg plans them, or, inside subqueries, after. */
 public final class IcebergFormat extends Format {
@@ -115,6 +124,22 @@ public final class IcebergFormat extends Format {
       }
       Object pruned = PrunedIcebergScan.cut(((DataSourceV2ScanRelation) node).scan(), snapshot, skip);
       return (LogicalPlan) CaseClass.with(node, "scan", pruned);
+    }
+
+    /**
+     * Spark hands a scan at run time what a dynamic pruning subquery finds, and that only as a list of values for a column: here the
+     * one row that is waited for, under the name of a column that there is not. Such a filter is a hint, Spark never evaluates it.
+     */
+    LogicalPlan asking(BitSet skip, Question question, LogicalPlan values) throws Exception {
+      if (!(node instanceof DataSourceV2ScanRelation) || !SQLConf.get().dynamicPartitionPruningEnabled()) return null;
+      PrunedIcebergScan asked = PrunedIcebergScan.cut(((DataSourceV2ScanRelation) node).scan(), snapshot, skip).asking(question);
+      Attribute value = (Attribute) values.output().apply(0);
+      Seq none = (Seq) Nil$.MODULE$;
+      Attribute name = new AttributeReference(
+          Numbered.COLUMN, value.dataType(), true, Metadata.empty(), NamedExpression$.MODULE$.newExprId(), none);
+      Expression hint = new DynamicPruningSubquery(name, values, Boundary.seq(new Object[] {value}), Boundary.seq(new Object[] {Integer.valueOf(0)}),
+          false, NamedExpression$.MODULE$.newExprId(), Option.empty());
+      return new Filter(hint, (LogicalPlan) CaseClass.with(node, "scan", asked));
     }
 
     /** From the files that are known, so that Iceberg does not read its manifests again. */

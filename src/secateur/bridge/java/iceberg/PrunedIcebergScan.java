@@ -37,6 +37,7 @@ public final class PrunedIcebergScan
   final IcebergFiles files;
   final BitSet skip;
   private final Map ordinals; // task -> the file's ordinal; null if the tasks are Iceberg's own
+  private Question question; // what it asks at run time, null if nothing
   private final BitSet skippedAtRuntime = new BitSet();
   private final List runtimeFilters = new ArrayList(); // their texts, for equality
 
@@ -65,6 +66,12 @@ public final class PrunedIcebergScan
     PrunedIcebergScan pruned = new PrunedIcebergScan(copy, files, skip, ordinals);
     pruned.drop(skip);
     return pruned;
+  }
+
+  /** To be called once, on a scan that nobody else holds. */
+  PrunedIcebergScan asking(Question asked) {
+    question = asked;
+    return this;
   }
 
   private List tasks() throws Exception {
@@ -176,13 +183,24 @@ public final class PrunedIcebergScan
     return (NamedReference[]) all.toArray(new NamedReference[all.size()]);
   }
 
-  public void filter(Predicate[] predicates) {
+  public void filter(Predicate[] all) {
+    List others = new ArrayList();
+    for (int i = 0; i < all.length; i++) {
+      runtimeFilters.add(all[i].toString());
+      if (question == null || !RuntimeValues.answers(all[i])) others.add(all[i]);
+      else skipAtRuntime(question.skipped(RuntimeValues.row(all[i]), RuntimeValues.schema(all[i])));
+    }
+    if (others.isEmpty()) return;
+    Predicate[] predicates = (Predicate[]) others.toArray(new Predicate[others.size()]);
     ((SupportsRuntimeV2Filtering) inner).filter(predicates);
-    for (int i = 0; i < predicates.length; i++) runtimeFilters.add(predicates[i].toString());
-    if (Bridge.instance == null) return;
-    BitSet more = RuntimeValues.skipped(Bridge.instance, files, predicates);
-    if (more == null) return;
+    if (Bridge.instance != null) skipAtRuntime(RuntimeValues.skipped(Bridge.instance, files, predicates));
+  }
+
+  private void skipAtRuntime(BitSet found) {
+    if (found == null || found.isEmpty()) return;
     try {
+      BitSet more = (BitSet) found.clone();
+      more.or(skippedAtRuntime);
       more.or(skip);
       drop(more);
       more.andNot(skip);
@@ -197,7 +215,8 @@ public final class PrunedIcebergScan
     if (!(other instanceof PrunedIcebergScan)) return false;
     PrunedIcebergScan that = (PrunedIcebergScan) other;
     return inner.equals(that.inner) && files.fingerprint.equals(that.files.fingerprint) && skip.equals(that.skip)
-        && skippedAtRuntime.equals(that.skippedAtRuntime) && runtimeFilters.equals(that.runtimeFilters);
+        && skippedAtRuntime.equals(that.skippedAtRuntime) && runtimeFilters.equals(that.runtimeFilters)
+        && (question == null ? that.question == null : question.equals(that.question));
   }
 
   public int hashCode() {

@@ -1,0 +1,222 @@
+"""Reads the values of Parquet columns and makes range-sets of them, file by file: the work of ``collect(ranges=…)``.
+
+The collector pickles this module by value, with ``footers`` and ``splits``, so it imports nothing else of secateur.
+
+A row per file: its path, length and modification time, what was asked for in ``columns``, and for each top-level column
+of a simple type four cells named as in ``footers``: ``lows`` and ``highs`` of the ranges, whether there is a ``null``
+and whether there is a ``nan``. What Spark would read as another value than Arrow does is left out, hence unknown (rule
+S1): INT96, unsigned 64-bit numbers beyond int64, and dates and timestamps that Spark may shift between calendars.
+
+Each column is read once, a row group at a time; of a row group only the distinct values stay in memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from secateur.stats.footers import (
+    FIXED,
+    GREGORIAN_DAYS,
+    MODERN_MICROS,
+    FileSchema,
+    FileSystems,
+    Path,
+    Trust,
+    check_unchanged,
+    domain,
+    encode_key,
+    read_metadata,
+)
+from secateur.stats.splits import RangeSet, tightest, union
+
+CELLS = ("lows", "highs", "null", "nan")
+TEXT = 64
+"""Ends of strings are cut to so many bytes, downwards and upwards."""
+
+# (ranges, may hold NULL, may hold NaN)
+_Cell = tuple[RangeSet, bool, bool]
+
+
+def asked_for(columns: Collection[str] | None, most: int) -> str:
+    """What a row of the table answers, as text: how many ranges at most, of which columns (null: of all).
+
+    >>> asked_for(["b", "A"], 20)
+    '[20, ["a", "b"]]'
+    """
+    return json.dumps([most, None if columns is None else sorted({name.lower() for name in columns})])
+
+
+def read_ranges(files: Sequence[tuple[str, int, int]], columns: Collection[str] | None, most: int) -> pa.Table:
+    """The range-sets of files given as (path, length, modification time in ms), of some columns or of all (None).
+
+    A file that cannot be read, or that is not (or no longer) the one described, gives a row with an ``error`` only.
+    """
+    wanted = None if columns is None else {name.lower() for name in columns}
+    systems = FileSystems()
+    found = [_try_file(systems, file, wanted, most) for file in files]
+    return _table(files, [cells for cells, _ in found], [error for _, error in found], asked_for(columns, most))
+
+
+def _try_file(
+    systems: FileSystems, file: tuple[str, int, int], wanted: Collection[str] | None, most: int
+) -> tuple[dict[tuple[Path, str], _Cell], str | None]:
+    try:
+        return _read_file(systems, file, wanted, most), None
+    except Exception as error:  # whatever it is, the file is unknown and stays (rule S1)
+        return {}, f"{type(error).__name__}: {error}"[:500]
+
+
+def _read_file(
+    systems: FileSystems, file: tuple[str, int, int], wanted: Collection[str] | None, most: int
+) -> dict[tuple[Path, str], _Cell]:
+    metadata = read_metadata(systems, *file)
+    schema = FileSchema(metadata.schema)
+    trust = Trust(metadata.created_by or "", metadata.metadata or {})
+    cells: dict[tuple[Path, str], _Cell] = {}
+    system, local = systems.locate(file[0])
+    with system.open_input_file(local) as source:
+        reader = pq.ParquetFile(source, metadata=metadata)
+        for (path, family), (index, *_) in zip(schema.keys, schema.columns, strict=True):
+            if len(path) > 1 or (wanted is not None and path[0].lower() not in wanted):
+                continue
+            convert = _CONVERT.get(family.partition("(")[0])
+            cell = _read_column(reader, index, path[0], family, convert, trust, most) if convert else None
+            if cell is not None:
+                cells[path, family] = cell
+    # Once more after the last value was read: had the file been replaced meanwhile, it would show (rule S8).
+    check_unchanged(systems, *file)
+    return cells
+
+
+def _read_column(
+    reader: pq.ParquetFile,
+    index: int,
+    name: str,
+    family: str,
+    convert: Callable[[pa.Array], pa.Array | None],
+    trust: Trust,
+    most: int,
+) -> _Cell | None:
+    null = nan = False
+    parts: list[pa.Array] = [pa.nulls(0, domain(family))]
+    for group in range(reader.metadata.num_row_groups):
+        table = reader.reader.read_row_group(group, column_indices=[index], use_threads=False)
+        if table.column_names != [name] or table.num_rows != reader.metadata.row_group(group).num_rows:
+            return None
+        column = table.column(0)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        null = null or column.null_count > 0
+        try:
+            values = convert(column.unique().drop_null())
+        except pa.ArrowInvalid:  # a value beyond the domain
+            return None
+        if values is None:
+            return None
+        values = values.cast(domain(family))
+        if pa.types.is_floating(values.type):
+            isnan = pc.is_nan(values)
+            nan = nan or bool(pc.any(isnan).as_py())
+            values = values.filter(pc.invert(isnan))
+        parts.append(values)
+    ranges = tightest(pa.concat_arrays(parts), most)
+    if len(ranges) and not trust.calendar:
+        first = ranges.lows[0].as_py()
+        if (family == "date" and first < GREGORIAN_DAYS) or (family.startswith("timestamp") and first < MODERN_MICROS):
+            return None
+    return (_shortened(ranges) if family == "string" else ranges), null, nan
+
+
+def _integers(values: pa.Array) -> pa.Array | None:
+    return values.cast(pa.int64()) if pa.types.is_integer(values.type) else None
+
+
+def _dates(values: pa.Array) -> pa.Array | None:
+    return values.cast(pa.int32()) if pa.types.is_date32(values.type) else None
+
+
+def _timestamps(values: pa.Array) -> pa.Array | None:
+    if not pa.types.is_timestamp(values.type):
+        return None
+    return values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64())
+
+
+def _floats(values: pa.Array) -> pa.Array | None:
+    return values if pa.types.is_float32(values.type) or pa.types.is_float64(values.type) else None
+
+
+def _decimals(values: pa.Array) -> pa.Array | None:
+    return values if pa.types.is_decimal(values.type) else None
+
+
+def _strings(values: pa.Array) -> pa.Array | None:
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return values if any(is_text(values.type) for is_text in texts) else None
+
+
+# By the file type as ``footers`` names it. A schema of Arrow's own in the file may turn a column into something else.
+_CONVERT: dict[str, Callable[[pa.Array], pa.Array | None]] = {
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), _integers),
+    **dict.fromkeys(("timestamp_ms", "timestamp_us", "timestamp_ms_utc", "timestamp_us_utc"), _timestamps),
+    **dict.fromkeys(("float", "double"), _floats),
+    "date": _dates,
+    "decimal": _decimals,
+    "string": _strings,
+}
+
+
+def _shortened(ranges: RangeSet) -> RangeSet:
+    """The ranges with long ends cut, to below and to above; those that then meet become one.
+
+    >>> long = pa.array([b"a" * 99, b"b" * 63 + b"\\xff" * 2], pa.binary())
+    >>> [len(end) for end in _shortened(RangeSet(long, long)).highs.to_pylist()]
+    [64, 63]
+    """
+    if not any(len(end) > TEXT for end in ranges.highs.to_pylist() + ranges.lows.to_pylist()):
+        return ranges
+    highs = [end if len(end) <= TEXT else _above(end) for end in ranges.highs.to_pylist()]
+    return union(pc.binary_slice(ranges.lows, 0, TEXT), pa.array(highs, pa.binary()))
+
+
+def _above(text: bytes) -> bytes:
+    """A short string above a long one, or the long one itself if there is none."""
+    stem = text[:TEXT].rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else text
+
+
+def _table(
+    files: Sequence[tuple[str, int, int]],
+    found: Sequence[dict[tuple[Path, str], _Cell]],
+    errors: Sequence[str | None],
+    asked: str,
+) -> pa.Table:
+    count = len(files)
+    known: dict[str, list[Any]] = {
+        "path": [path for path, _, _ in files],
+        "length": [length for _, length, _ in files],
+        "mtime": [mtime for _, _, mtime in files],
+        "row_groups": [1] * count,
+        "columns": [asked] * count,
+        "error": list(errors),
+    }
+    arrays = {}
+    for name, kind in FIXED.items():
+        text = pa.types.is_dictionary(kind)
+        array = pa.array(known.get(name, [None] * count), kind.value_type if text else kind)
+        arrays[name] = array.dictionary_encode() if text else array
+    for path, family in dict.fromkeys(key for cells in found for key in cells):
+        cells = [each.get((path, family)) for each in found]
+        bounds = pa.list_(domain(family))
+        lows = [None if cell is None else cell[0].lows.to_pylist() for cell in cells]
+        highs = [None if cell is None else cell[0].highs.to_pylist() for cell in cells]
+        arrays[encode_key(path, family, "lows")] = pa.array(lows, bounds)
+        arrays[encode_key(path, family, "highs")] = pa.array(highs, bounds)
+        arrays[encode_key(path, family, "null")] = pa.array([cell and cell[1] for cell in cells], pa.bool_())
+        arrays[encode_key(path, family, "nan")] = pa.array([cell and cell[2] for cell in cells], pa.bool_())
+    return pa.table(arrays)

@@ -1,0 +1,114 @@
+"""Filter pruning by range-sets: no wrong skip whatever the data, and the gaps that it sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from secateur.passes.filter import narrow
+from secateur.passes.ranged import narrow_by_ranges
+from secateur.query.expressions import conjuncts
+from secateur.query.plan import Scan
+from secateur.reason.heldvalues import files_with, values_of
+from secateur.stats.fileranges import FileRanges
+from secateur.stats.filestats import FileStats, ScanColumn
+from secateur.stats.splits import RangeSet, tightest
+from tests.reason.generate import COLUMNS, Generator, Row, is_nan, truth
+from tests.reason.language import file_stats
+
+SCAN = Scan(0, "t", "parquet", "", COLUMNS)
+BY_ID = {c.id: c for c in COLUMNS}
+thorough = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+randoms = st.integers(0, 2**64).map(Random)
+
+
+def with_ranges(draw: Generator, files: Sequence[Sequence[Row]], most: int) -> FileStats:
+    """Statistics of files, with range-sets for most files of most columns."""
+    known = {c.name: _ranges(draw, c, files, most) for c in COLUMNS if draw.chance(0.8)}
+    bounds = file_stats([draw.entry(rows) for rows in files], COLUMNS)
+    return FileStats(bounds.rows, bounds.sizes, bounds.column, ranges=lambda c: known.get(c.name))
+
+
+def _ranges(draw: Generator, column: ScanColumn, files: Sequence[Sequence[Row]], most: int) -> FileRanges:
+    domain = column.type.domain
+    sets: list[RangeSet | None] = []
+    values = [[row[column.id] for row in rows] for rows in files]
+    for each in values:
+        numbers = pa.array([v for v in each if v is not None and not is_nan(v)], domain)
+        sets.append(None if draw.chance(0.15) else tightest(numbers, most))
+    return FileRanges.of_lists(
+        pa.array([None if s is None else s.lows.to_pylist() for s in sets], pa.list_(domain)),
+        pa.array([None if s is None else s.highs.to_pylist() for s in sets], pa.list_(domain)),
+        pa.array([draw.forget(None in each) for each in values], pa.bool_()),
+        pa.array([draw.forget(any(map(is_nan, each))) for each in values], pa.bool_()),
+    )
+
+
+@thorough
+@given(randoms)
+def test_no_file_with_a_matching_row_is_skipped(rng: Random) -> None:
+    draw = Generator(rng)
+    files = [draw.rows() + draw.rows() for _ in range(12)]
+    stats = with_ranges(draw, files, rng.choice([1, 2, 5]))
+    kept = np.array([draw.chance(0.9) for _ in files])
+    for _ in range(8):
+        predicate = draw.predicate()
+        after = narrow_by_ranges(tuple(conjuncts(predicate)), stats, SCAN, kept)
+        assert not (after & ~kept).any()
+        for at, rows in enumerate(files):
+            matching = [row for row in rows if truth(predicate, row)]
+            assert after[at] or not kept[at] or not matching, f"wrong skip: {predicate} on {matching}"
+
+
+@thorough
+@given(randoms)
+def test_values_of_files_are_all_there_and_found_again(rng: Random) -> None:
+    draw = Generator(rng)
+    files = [draw.rows() for _ in range(6)]
+    stats = with_ranges(draw, files, rng.choice([1, 2, 5]))
+    kept = np.array([draw.chance(0.7) for _ in files])
+    column = rng.choice(COLUMNS)
+    held = values_of(stats, column, kept)
+    if held is None:
+        return
+    found = held.pairs()
+    values = [[row[column.id] for row in rows] for rows in files]
+    for value in (v for each, keep in zip(values, kept, strict=True) if keep for v in each):
+        if value is None or is_nan(value):
+            assert held.null if value is None else held.nan
+        else:
+            assert any(low <= value <= high for low, high in found), value
+    null, nan = draw.chance(0.5), draw.chance(0.5)
+    every = np.ones(len(files), np.bool_)
+    may = files_with(stats, column, replace(held, null=null, nan=nan and column.type.is_float), every)
+    for at, each in enumerate(values):
+        wanted = [v for v in each if v is not None and any(a <= v <= b for a, b in found)]
+        assert may[at] or not (wanted or (null and None in each) or (nan and any(map(is_nan, each))))
+
+
+def test_parts_see_more_than_bounds_do() -> None:
+    """A property that never sees a skip would prove nothing."""
+    draw = Generator(Random(1))
+    files = [draw.rows() + draw.rows() for _ in range(300)]
+    stats, every = with_ranges(draw, files, 5), np.ones(300, np.bool_)
+    predicates = [tuple(conjuncts(draw.predicate())) for _ in range(100)]
+    by_bounds = [narrow(p, stats, BY_ID, every) for p in predicates]
+    by_both = [narrow_by_ranges(p, stats, SCAN, m) for p, m in zip(predicates, by_bounds, strict=True)]
+    assert np.mean(by_both) < 0.9 * np.mean(by_bounds)
+
+
+def test_a_test_that_breaks_keeps_the_files() -> None:
+    draw = Generator(Random(2))
+    files = [draw.rows() for _ in range(20)]
+    stats, every = with_ranges(draw, files, 5), np.ones(20, np.bool_)
+    with patch("secateur.passes.tree.verdict_of", side_effect=RuntimeError("broken")):
+        after = narrow_by_ranges(tuple(conjuncts(draw.predicate())), stats, SCAN, every)
+    known = np.array([not rows for rows in files])  # without a row there is nothing to lose
+    assert (after | known).all()
