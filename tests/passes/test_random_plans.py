@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from secateur.passes import PASSES, movement, run_passes
+from secateur.passes.contract import Limits
 from secateur.query.plan import Query
 from tests.passes.plans import World
 
@@ -20,7 +21,7 @@ def wrong_plans(seed: str, count: int) -> tuple[list[str], int]:
     for number in range(count):
         world = World(Random(f"{seed} {number}"))
         query = Query(number, "late", world.plan)
-        decision = run_passes(query, world.stats, passes=DIPS)
+        decision = run_passes(query, world.stats, passes=DIPS, limits=Limits(filter_seconds=600))
         failed = [r.text for reasons in decision.reasons.values() for r in reasons if r.code == "pass-failed"]
         if failed:
             wrong.append(f"{number}: {failed}\n{query}")

@@ -83,6 +83,7 @@ class Talk:
     _sent: dict[Link, tuple[int, ...]] = field(default_factory=dict)
     _received: dict[tuple[Endpoint, bool], dict[Link, RangeSet]] = field(default_factory=dict)
     _unknown: set[int] = field(default_factory=set)
+    _out_of_time: bool = False
 
     def __post_init__(self) -> None:
         scans = [scan for scan in self.known.query.scans() if scan.id in self.known.stats]
@@ -97,11 +98,12 @@ class Talk:
             for origin in link.origins:
                 ways.setdefault(Exchange(origin.scan, link.target.scan), []).append(link)
         edges = {(min(way.sender, way.receiver), max(way.sender, way.receiver)) for way in ways}
-        deadline = perf_counter() + self.known.limits.filter_seconds
+        deadline = perf_counter() + self.known.limits.filter_seconds / 2
         for step in schedule(sorted(edges)):
             exchanges = step.exchanges if isinstance(step, Among) else (step,)
             for _ in range(ROUNDS if isinstance(step, Among) else 1):
                 if perf_counter() > deadline:
+                    self._out_of_time = True
                     return
                 told = [self._tell(link) for exchange in exchanges for link in ways.get(exchange, ())]
                 if not any(told):
@@ -231,9 +233,11 @@ class Talk:
         """For each scan that joins with others and that they could not narrow, one reason."""
         received = {target.scan: tables for tables, target in self._heard()}
         for id_, scan in self._scans.items():
-            if id_ in kept or not self.known.kept[id_].any():
+            if id_ in kept or _count(self.known.kept[id_]) < 2:  # of a single file there is little to skip
                 continue
-            if id_ in received:
+            if self._out_of_time:
+                yield id_, _no_time(scan)
+            elif id_ in received:
                 yield id_, _not_selective(scan, received[id_])
             elif id_ in self._unknown:
                 yield id_, _no_statistics(scan)
@@ -278,6 +282,14 @@ def _no_statistics(scan: Scan) -> Reason:
         "join-no-statistics",
         f"What {scan.table} is joined with does not tell which of its files are needed: of some file the bounds of a "
         "join column are unknown. Collect statistics of the columns that are joined by.",
+    )
+
+
+def _no_time(scan: Scan) -> Reason:
+    return Reason(
+        "out-of-time",
+        f"The tables that {scan.table} is joined with had no time to tell all that they hold; raise "
+        "spark.secateur.filter.budget.ms.",
     )
 
 
