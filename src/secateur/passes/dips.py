@@ -35,7 +35,7 @@ from secateur.passes.schedule import Among, Exchange, schedule
 from secateur.query.expressions import Column
 from secateur.query.expressions import walk as parts_of
 from secateur.query.plan import Filter, Plan, Project, Scan
-from secateur.reason.evaluate import scope_of
+from secateur.reason.evaluate import comparable, scope_of
 from secateur.reason.facts import Facts
 from secateur.reason.heldvalues import files_with, values_of
 from secateur.reason.ranges import Scope, facts_of
@@ -152,11 +152,11 @@ class Talk:
         self.messages += 1
         values = [self._held(origin) for origin in link.origins]
         found = self._found(link.target)
-        if found is None or any(v is None for v in values):
+        known = [v for v in values if v is not None and found is not None and comparable(v.type, found.type)]
+        if found is None or len(known) < len(values):
             self._unknown.add(link.target.scan)
             return False
-        held = union([v for v in values if v is not None]) if len(values) > 1 else values[0]
-        assert held is not None
+        held = union(known) if len(known) > 1 else known[0]
         null = link.null_safe and (held.null or any(origin.filled for origin in link.origins))
         received = self._received.setdefault((link.target, link.null_safe), {})
         received[link] = compact(replace(held, null=null), self.known.limits.ranges)
