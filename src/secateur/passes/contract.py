@@ -19,7 +19,7 @@ class Limits:
 
     filter_seconds: float = 0.5
     file_seconds: float = 0.001
-    ranges: int = 100
+    ranges: int = 1000
     """How many ranges a predicate has at most that one table sends to another."""
 
 

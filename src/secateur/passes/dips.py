@@ -35,7 +35,7 @@ from secateur.passes.schedule import Among, Exchange, schedule
 from secateur.query.expressions import Column
 from secateur.query.expressions import walk as parts_of
 from secateur.query.plan import Filter, Plan, Project, Scan
-from secateur.reason.evaluate import scope_of
+from secateur.reason.evaluate import comparable, scope_of
 from secateur.reason.facts import Facts
 from secateur.reason.heldvalues import files_with, values_of
 from secateur.reason.ranges import Scope, facts_of
@@ -83,6 +83,7 @@ class Talk:
     _sent: dict[Link, tuple[int, ...]] = field(default_factory=dict)
     _received: dict[tuple[Endpoint, bool], dict[Link, RangeSet]] = field(default_factory=dict)
     _unknown: set[int] = field(default_factory=set)
+    _out_of_time: bool = False
 
     def __post_init__(self) -> None:
         scans = [scan for scan in self.known.query.scans() if scan.id in self.known.stats]
@@ -97,11 +98,12 @@ class Talk:
             for origin in link.origins:
                 ways.setdefault(Exchange(origin.scan, link.target.scan), []).append(link)
         edges = {(min(way.sender, way.receiver), max(way.sender, way.receiver)) for way in ways}
-        deadline = perf_counter() + self.known.limits.filter_seconds
+        deadline = perf_counter() + self.known.limits.filter_seconds / 2
         for step in schedule(sorted(edges)):
             exchanges = step.exchanges if isinstance(step, Among) else (step,)
             for _ in range(ROUNDS if isinstance(step, Among) else 1):
                 if perf_counter() > deadline:
+                    self._out_of_time = True
                     return
                 told = [self._tell(link) for exchange in exchanges for link in ways.get(exchange, ())]
                 if not any(told):
@@ -150,11 +152,11 @@ class Talk:
         self.messages += 1
         values = [self._held(origin) for origin in link.origins]
         found = self._found(link.target)
-        if found is None or any(v is None for v in values):
+        known = [v for v in values if v is not None and found is not None and comparable(v.type, found.type)]
+        if found is None or len(known) < len(values):
             self._unknown.add(link.target.scan)
             return False
-        held = union([v for v in values if v is not None]) if len(values) > 1 else values[0]
-        assert held is not None
+        held = union(known) if len(known) > 1 else known[0]
         null = link.null_safe and (held.null or any(origin.filled for origin in link.origins))
         received = self._received.setdefault((link.target, link.null_safe), {})
         received[link] = compact(replace(held, null=null), self.known.limits.ranges)
@@ -168,7 +170,7 @@ class Talk:
         alive = np.flatnonzero(self._kept[id_])
         if column is None:
             mask = np.zeros(len(self._kept[id_]), np.bool_)
-            mask[alive] = meets(found.at(alive), wanted)
+            mask[alive] = meets(found.at(alive) if len(alive) < len(mask) else found, wanted)
         else:
             mask = files_with(self.known.stats[id_], column, wanted, self._kept[id_], found)
         left = np.flatnonzero(mask)
@@ -231,9 +233,11 @@ class Talk:
         """For each scan that joins with others and that they could not narrow, one reason."""
         received = {target.scan: tables for tables, target in self._heard()}
         for id_, scan in self._scans.items():
-            if id_ in kept or not self.known.kept[id_].any():
+            if id_ in kept or _count(self.known.kept[id_]) < 2:  # of a single file there is little to skip
                 continue
-            if id_ in received:
+            if self._out_of_time:
+                yield id_, _no_time(scan)
+            elif id_ in received:
                 yield id_, _not_selective(scan, received[id_])
             elif id_ in self._unknown:
                 yield id_, _no_statistics(scan)
@@ -278,6 +282,14 @@ def _no_statistics(scan: Scan) -> Reason:
         "join-no-statistics",
         f"What {scan.table} is joined with does not tell which of its files are needed: of some file the bounds of a "
         "join column are unknown. Collect statistics of the columns that are joined by.",
+    )
+
+
+def _no_time(scan: Scan) -> Reason:
+    return Reason(
+        "out-of-time",
+        f"The tables that {scan.table} is joined with had no time to tell all that they hold; raise "
+        "spark.secateur.filter.budget.ms.",
     )
 
 

@@ -167,8 +167,10 @@ def merged(type_: DataType, low: Ends, high: Ends) -> RangeSet:
     if not len(low):
         return RangeSet(type_, low, high)
     if isinstance(low, np.ndarray):
-        order = np.argsort(low, kind="stable")
-        low, high = low[order], np.maximum.accumulate(high[order])
+        if (low[1:] < low[:-1]).any():  # files are often in order
+            order = np.argsort(low, kind="stable")
+            low, high = low[order], high[order]
+        high = np.maximum.accumulate(high)
         # Not high + 1, which may be too large for its type.
         apart = low[1:] - 1 > high[:-1] if low.dtype == np.int64 else low[1:] > high[:-1]
         # Where low - 1 overflowed, it is the least number and does not follow any.
