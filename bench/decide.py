@@ -12,9 +12,6 @@ line is JSON with the context of the run.
 
 from __future__ import annotations
 
-import json
-import os
-import platform
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import median
@@ -25,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bench import trails
+from bench.report import report
 from secateur.passes.contract import Known, Limits
 from secateur.passes.filter import filter_files
 from secateur.query.expressions import And, Column, Compare, Expression, In, Literal, Value
@@ -155,14 +153,7 @@ def main() -> None:
                 "goal_ms": case.goal_ms,
             }
         )
-    context = {
-        "files": FILES,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "pyarrow": pa.__version__,
-        "cpus": os.cpu_count(),
-    }
-    print("\n" + json.dumps({"bench": "decide", "context": context, "results": results}))
+    report("decide", files=FILES, results=results)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import tempfile
 import time
 from pathlib import Path
@@ -26,33 +24,15 @@ from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
-import pyspark
 from pyspark.sql import SparkSession
-from tools import connectors
+from tools.sessions import local_session
 
 import secateur
+from bench.report import report
 
 REPEATS = 20
 ROWS = 1_000
 COLUMNS = (("id", "long"), ("name", "string"), ("seen", "timestamp"), *((f"v{i}", "double") for i in range(7)))
-
-
-def session(warehouse: str) -> SparkSession:
-    builder = SparkSession.builder.master("local[2]")
-    for key, value in connectors.settings(warehouse).items():
-        builder = builder.config(key, value)
-    return (
-        builder.appName("secateur-bench")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.memory", "4g")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
 
 
 def added(i: int) -> str:
@@ -188,7 +168,7 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true")
     given, _ = parser.parse_known_args()
     with tempfile.TemporaryDirectory(prefix="secateur-bench-") as place:
-        spark = session(place)
+        spark = local_session("secateur-bench", place, {"spark.driver.memory": "4g"})
         pruner = secateur.attach(spark)
         make_table(Path(place) / "first", 10)  # so that neither side pays for classes that are loaded once
         for paused in (True, False):
@@ -200,13 +180,7 @@ def main() -> None:
         results = [measure(spark, pruner, Path(place) / f"t{n}", n) for n in given.files]
         held = memory(spark, pruner, Path(place) / "million") if given.memory else None
         spark.stop()
-    context = {
-        "python": platform.python_version(),
-        "pyspark": pyspark.__version__,
-        "pyarrow": pa.__version__,
-        "cpus": os.cpu_count(),
-    }
-    print("\n" + json.dumps({"bench": "delta", "context": context, "results": results, "memory": held}))
+    report("delta", results=results, memory=held)
 
 
 if __name__ == "__main__":

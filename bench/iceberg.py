@@ -13,20 +13,16 @@ The last line is JSON with the context of the run.
 
 from __future__ import annotations
 
-import json
-import os
-import platform
 import tempfile
 from statistics import median
 from time import perf_counter
 from typing import Any
 
-import pyarrow as pa
-import pyspark
 from pyspark.sql import SparkSession
-from tools import connectors
+from tools.sessions import local_session
 
 import secateur
+from bench.report import report
 
 SIZES = (1_000, 100_000)
 REPEATS = 20
@@ -79,23 +75,6 @@ public class Fabricate {
   }
 }
 """
-
-
-def session(home: str) -> SparkSession:
-    builder = SparkSession.builder.master("local[2]").appName("secateur-bench")
-    for key, value in connectors.settings(home).items():
-        builder = builder.config(key, value)
-    return (
-        builder.config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.memory", "3g")
-        .config("spark.secateur.budget.ms", "20000")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
 
 
 class Maker:
@@ -155,7 +134,9 @@ def warm(spark: SparkSession, pruner: secateur.Pruner, name: str, files: int) ->
 
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="secateur-bench-") as home:
-        spark = session(home)
+        spark = local_session(
+            "secateur-bench", home, {"spark.driver.memory": "3g", "spark.secateur.budget.ms": "20000"}
+        )
         maker = Maker(spark)
         pruner = secateur.attach(spark)
         results: dict[str, Any] = {}
@@ -182,13 +163,7 @@ def main() -> None:
             results[f"{files} one commit later"] = later.to_dict()["planning_ms"] if later else None
             print(f"{files:,} files, one commit later: {results[f'{files} one commit later']} (goal 200 ms)")
         spark.stop()
-    context = {
-        "python": platform.python_version(),
-        "pyspark": pyspark.__version__,
-        "pyarrow": pa.__version__,
-        "cpus": os.cpu_count(),
-    }
-    print("\n" + json.dumps({"bench": "iceberg", "context": context, "results": results}))
+    report("iceberg", results=results)
 
 
 if __name__ == "__main__":

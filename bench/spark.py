@@ -15,9 +15,6 @@ line is JSON with the context of the run.
 
 from __future__ import annotations
 
-import json
-import os
-import platform
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -28,32 +25,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyspark
 from pyspark.sql import SparkSession
+from tools.sessions import local_session
 
 import secateur
+from bench.report import report
 from secateur.bridge.metrics import files_read
 
 FILES = 5_000
 ROWS = 1_000
 REPEATS = 9
 SMALL = 200
-
-
-def session() -> SparkSession:
-    return (
-        SparkSession.builder.master("local[2]")
-        .appName("secateur-bench")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.memory", "4g")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
 
 
 def write_table(folder: Path) -> None:
@@ -155,7 +137,7 @@ def collecting(spark: SparkSession, table: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    spark = session()
+    spark = local_session("secateur-bench", settings={"spark.driver.memory": "4g"})
     with tempfile.TemporaryDirectory(prefix="secateur-bench-") as place:
         folder = Path(place)
         write_table(folder / "t")
@@ -168,14 +150,8 @@ def main() -> None:
         decided = pruner.explain(f"SELECT * FROM t WHERE id = {77 * ROWS}")
         results["planning_ms"] = decided.to_dict()["planning_ms"]
         print(f"deciding over {FILES:,} files: {results['planning_ms']}")
-    context = {
-        "python": platform.python_version(),
-        "pyspark": pyspark.__version__,
-        "pyarrow": pa.__version__,
-        "cpus": os.cpu_count(),
-    }
     spark.stop()
-    print("\n" + json.dumps({"bench": "spark", "context": context, "results": results}))
+    report("spark", results=results)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from tools import connectors
+from tools.sessions import local_session
 
 import secateur
 from demo.lake import write_lake
@@ -71,24 +71,6 @@ def run(spark: SparkSession, query: str) -> Run:
     return Run(sorted(map(repr, rows)), files_read(frame), time.perf_counter() - start)
 
 
-def session(folder: str) -> SparkSession:
-    """A Spark with both connectors, as their documentation says."""
-    builder = SparkSession.builder.master("local[2]").appName("secateur-demo")
-    for key, value in connectors.settings(folder).items():
-        builder = builder.config(key, value)
-    return (
-        builder.config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.memory", "2g")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
-
-
 def as_parquet(spark: SparkSession, folder: str) -> Views:
     """The Parquet files as they were written."""
     return {table: spark.read.parquet(f"{folder}/{table}") for table in TABLES}
@@ -136,7 +118,7 @@ def use(views: Views) -> None:
 def main() -> int:
     """The demo; fails if one answer differs."""
     with tempfile.TemporaryDirectory(prefix="secateur-demo-") as folder:
-        spark = session(folder)
+        spark = local_session("secateur-demo", folder)
         print("Writing a lake of trails and tracking data, in three formats …", flush=True)
         write_lake(Path(folder))
         frames = {name: make(spark, folder) for name, make in FORMATS.items()}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tools import connectors
+from tools.sessions import local_session
 
 import secateur
 from secateur.bridge.metrics import files_read
@@ -32,25 +32,16 @@ def connect_port() -> int:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterator[SparkSession]:
     home = tmp_path_factory.mktemp("spark")
-    builder = SparkSession.builder.master("local[2]")
-    for key, value in connectors.settings(str(home)).items():
-        builder = builder.config(key, value)
-    session = (
-        builder.appName("secateur-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.default.parallelism", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(home / "warehouse"))
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.memory", "2g")
-        .config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
-        .config("spark.connect.grpc.binding.port", str(connect_port))
-        .config("spark.databricks.delta.snapshotPartitions", "2")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
+    session = local_session(
+        "secateur-tests",
+        str(home),
+        {
+            "spark.default.parallelism": "2",
+            "spark.sql.warehouse.dir": str(home / "warehouse"),
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+            "spark.connect.grpc.binding.port": str(connect_port),
+            "spark.databricks.delta.snapshotPartitions": "2",
+        },
     )
     yield session
     session.stop()

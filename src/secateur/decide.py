@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from secateur.bridge.wire import decode_query, encode_edit, encode_mask
-from secateur.errors import OptionError, WireError
+from secateur.bridge.wire import decode_query, encode_edit, encode_mask, encode_runtime
+from secateur.errors import OptionError, SecateurError, WireError
 from secateur.options import Options, parse_option, parse_options
 from secateur.passes import Decision, run_passes
 from secateur.passes.contract import Limits
 from secateur.passes.manifests import open_groups
+from secateur.passes.movement import joining_columns
 from secateur.passes.predicates import scan_predicate
 from secateur.query.expressions import Column, Expression
 from secateur.query.expressions import walk as parts_of
@@ -31,8 +32,8 @@ from secateur.questions import Questions
 from secateur.reason.constants import Evaluated
 from secateur.report.conditions import in_words
 from secateur.report.history import Draft, History
-from secateur.report.summary import ScanSummary
-from secateur.runtime import files_to_skip
+from secateur.report.summary import RuntimeStep, ScanSummary
+from secateur.runtime import Awaited, files_to_skip
 from secateur.stats.filestats import FileStats, Mask
 from secateur.stats.readers import PartialTable, Table, decode_source
 from secateur.stats.registry import Registry
@@ -47,6 +48,7 @@ class Decider:
         self._registry = registry
         self._history = history
         self._questions = Questions()
+        self._awaited = Awaited()
 
     def answer(self, text: str) -> str:
         """The answer to one request, whatever it is."""
@@ -57,12 +59,16 @@ class Decider:
                 return json.dumps({"refused": refusal(request["key"], request["value"])})
             if request["op"] == "files":
                 return json.dumps(self._files(request))
+            if request["op"] == "runtime":
+                return json.dumps(self._runtime(request))
             return json.dumps(self._decide(request, start))
         except OptionError as problem:
             return _failed("bad-option", f"{problem}. The query ran unpruned")
         except (WireError, RecursionError) as problem:
             log.warning("a query ran unpruned: %s", problem)
             return _failed("decode-failed", f"the query ran unpruned: {problem}")
+        except SecateurError as problem:
+            return _failed("not-known", str(problem))
         except Exception as problem:  # the query must go on, whatever broke
             log.warning("a query ran unpruned", exc_info=True)
             where = traceback.extract_tb(problem.__traceback__)[-1]
@@ -72,7 +78,7 @@ class Decider:
     def _decide(self, request: dict[str, Any], start: int) -> dict[str, Any]:
         options = parse_options(request["options"])
         query = decode_query(request)
-        open_scans = [s for s in query.scans() if s.listing and not s.declined and not s.decided]
+        open_scans = [s for s in query.scans() if s.open]
         sources = [decode_source(wire, self._registry.source) for wire in request.get("listings", ())]
         need = self._registry.admit(sources, {s.listing for s in open_scans})
         if need:
@@ -89,12 +95,21 @@ class Decider:
         if questions:
             return {"evaluate": questions}
         query = replace(query, settings=replace(query.settings, evaluated=evaluated))
-        limits = Limits(options.filter_budget_ms / 1000, options.filter_file_ms / 1000)
+        limits = Limits(options.filter_budget_ms / 1000, options.filter_file_ms / 1000, options.dips_ranges)
         decision = run_passes(query, stats, enabled=options.passes, limits=limits)
         edits = [
-            encode_edit(s, decision.kept[s.id], decision.implied.get(s.id, ()), counted=s.id in decision.counted)
+            encode_edit(
+                s,
+                decision.kept[s.id],
+                decision.implied.get(s.id, ()),
+                counted=s.id in decision.counted,
+                relies=decision.relies.get(s.id, ()),
+                runtime=self._asked(query, s, decision),
+            )
             for s in open_scans
-            if s.id in decision.implied or not decision.kept[s.id].all()
+            if s.id in decision.implied
+            or s.id in decision.runtime
+            or np.count_nonzero(decision.kept[s.id]) < np.count_nonzero(s.kept(len(decision.kept[s.id])))
         ]
         scans = {s.id: self._summary(query, s, tables[s.id], decision, options) for s in open_scans}
         self._history.note(request["call"], Draft(scans, time.perf_counter_ns() - start))
@@ -123,12 +138,27 @@ class Decider:
         settings = Settings(conf["time_zone"], conf["ansi"], conf["case_sensitive"])
         return {"fp": request["fp"], "skip": encode_mask(files_to_skip(table.files, request["lists"], settings))}
 
+    def _asked(self, query: Query, scan: Scan, decision: Decision) -> dict[str, Any] | None:
+        """What the scan is to ask while the query runs."""
+        asked = decision.runtime.get(scan.id)
+        if asked is None:
+            return None
+        return encode_runtime(self._awaited.remember(asked, scan, decision.kept[scan.id], query.settings), asked)
+
+    def _runtime(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The files of a scan that are not needed, now that the values it waited for are known."""
+        table = self._registry.known(request["fp"])
+        if table is None or self._awaited.fingerprint(request["id"]) != request["fp"]:
+            raise SecateurError("the statistics that the query was planned with are not in memory any more")
+        skip, told = self._awaited.answer(request["id"], request["values"], table.files)
+        return {"fp": request["fp"], "skip": encode_mask(skip), "skipped": int(np.count_nonzero(skip)), "told": told}
+
     def _summary(self, query: Query, scan: Scan, table: Table, decision: Decision, options: Options) -> ScanSummary:
         kept = decision.kept[scan.id]
         reasons = decision.reasons.get(scan.id, ())
         if (waiting := self._registry.waiting(scan.listing, scan.table, options)) is not None:
             reasons = (waiting, *(r for r in reasons if r.code != "no-statistics"))
-        if not kept.all():  # an earlier pass narrowed it
+        if not kept.all():  # another pass narrowed it
             reasons = tuple(r for r in reasons if r.code != "not-selective")
         groups_total, groups_kept = row_group_counts(query, scan, table, kept)
         return ScanSummary(
@@ -145,6 +175,8 @@ class Decider:
             decision.records.get(scan.id, ()),
             reasons,
             tuple(in_words(each.predicate) for each in decision.implied.get(scan.id, ())),
+            decision.joins.get(scan.id, ()),
+            tuple(RuntimeStep(asked.name, asked.describe()) for asked in (decision.runtime.get(scan.id),) if asked),
         )
 
 
@@ -155,16 +187,20 @@ def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Opt
     known: dict[str, PartialTable] = {}
     names: dict[str, set[str]] = {}
     judged = judged_columns(query)
+    if query.stage == "late" and "dips" in options.passes:
+        judged |= joining_columns(query.plan)
     for scan, table in scans:
         groups = table.files.groups
         if groups is None or not isinstance(table, PartialTable):
             continue
         mask = np.ones(groups.stats.count, np.bool_)
-        if "manifests" in options.passes:
+        if scan.decided:
+            mask = np.bincount(groups.of[scan.kept(len(groups.of))], minlength=len(mask)) > 0
+        elif "manifests" in options.passes:
             mask = open_groups(query, scan, groups)
         known[scan.listing] = table
         opened[scan.listing] = opened.get(scan.listing, np.zeros_like(mask)) | mask
-        filtered[scan.listing] = filtered.get(scan.listing, False) or bool(scan_predicate(query, scan))
+        filtered[scan.listing] = filtered.get(scan.listing, False) or scan.decided or bool(scan_predicate(query, scan))
         names.setdefault(scan.listing, set()).update(c.name for c in scan.columns if c.id in judged)
     wanted = (table.wanted(opened[fp], names[fp], filtered=filtered[fp]) for fp, table in known.items())
     return [part for part in wanted if part is not None]

@@ -81,7 +81,7 @@ class Questions:
         found: dict[int, Question] = {}
         predicates, random = scan_predicates(query), random_scans(query)
         for scan in query.scans():
-            if scan.id in stats and scan.id not in random:
+            if scan.id in stats and scan.id not in random and not scan.decided:
                 for question in self._of_scan(query, scan, predicates[scan.id], stats[scan.id]):
                     found[question.expression.ref] = question
         return list(found.values())

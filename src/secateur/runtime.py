@@ -1,24 +1,36 @@
 """Values that become known while a query runs: which files of a scan can hold one of them.
 
-A join that broadcasts its small side hands the keys of it to the scan of the other side, before that opens a file. The
-statistics are those that the query was planned with.
+A join that broadcasts its small side hands the keys of it to the scan of the other side, before that opens a file; and
+a scan may wait for a subquery whose row tells what the query needs of it (:class:`Awaited`). The statistics are those
+that the query was planned with.
 """
 
 from __future__ import annotations
 
+import json
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
+from secateur.errors import SecateurError
+from secateur.passes.contract import Asked
+from secateur.passes.filter import narrow
 from secateur.query.expressions import Column, In, Value
-from secateur.query.plan import Settings
+from secateur.query.plan import Scan, Settings
 from secateur.query.types import DataType, parse_type
 from secateur.query.values import decode_value
 from secateur.reason.evaluate import evaluate
+from secateur.report.conditions import in_words
 from secateur.stats.filestats import FileStats, Mask, ScanColumn
 
 _DEFAULTS = Settings()
+_REMEMBERED = 1000
 
 
 def files_holding(
@@ -46,3 +58,56 @@ def files_to_skip(stats: FileStats, lists: Sequence[Sequence[Any]], settings: Se
         type_ = parse_type(type_name)
         kept &= files_holding(stats, name, type_, [decode_value(v, type_) for v in wire], settings)
     return ~kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    asked: Asked
+    scan: Scan
+    kept: Mask
+    settings: Settings
+
+
+class Awaited:
+    """What scans of planned queries wait for, the latest of them: a query that runs late may find itself forgotten."""
+
+    def __init__(self) -> None:
+        self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
+        self._ids = count(1)
+        self._lock = threading.Lock()
+
+    def remember(self, asked: Asked, scan: Scan, kept: Mask, settings: Settings) -> str:
+        """Keeps it under a name, which the JVM will ask by."""
+        with self._lock:
+            id_ = f"{asked.name}-{next(self._ids)}"
+            self._waiting[id_] = _Waiting(asked, scan, kept, settings)
+            while len(self._waiting) > _REMEMBERED:
+                self._waiting.popitem(last=False)
+        return id_
+
+    def fingerprint(self, id_: str) -> str:
+        """The files that it is about."""
+        return self._of(id_).scan.listing
+
+    def answer(self, id_: str, values: Sequence[object], stats: FileStats) -> tuple[Mask, str]:
+        """The files to skip now that the values are known, and what the summary is to tell, as JSON."""
+        waiting = self._of(id_)
+        condition = waiting.asked.condition(values)
+        if condition is None:
+            return ~waiting.kept, json.dumps({"values": values})
+        columns = {column.id: column for column in waiting.scan.columns}
+        after = narrow((condition,), stats, columns, waiting.kept, waiting.settings)
+        told = {"condition": in_words(condition), "bytes": _sum(stats.sizes, after), "rows": _sum(stats.rows, after)}
+        return ~after, json.dumps(told)
+
+    def _of(self, id_: str) -> _Waiting:
+        with self._lock:
+            found = self._waiting.get(id_)
+        if found is None:
+            raise SecateurError(f"the query was planned more than {_REMEMBERED:,} such scans ago")
+        return found
+
+
+def _sum(array: Any, mask: Mask) -> int | None:
+    some = array.filter(mask)
+    return None if some.null_count else int(pc.sum(some, min_count=0).as_py())

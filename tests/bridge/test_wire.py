@@ -151,6 +151,78 @@ def test_time_zones_and_units_travel_with_the_query(
     assert len(zone.changes) == len(zone.offsets)
 
 
+SHAPES = {
+    "SELECT t.a FROM t LEFT JOIN u ON t.a = u.a AND t.b > u.b": """
+        0 Scan t [a, b]
+        1 Scan u [a, b]
+        2 Filter (a IS NOT NULL AND b IS NOT NULL) <- 1
+        3 LeftOuter Join ((a = a) AND (b > b)) <- 0, 2
+        4 Project a <- 3""",
+    "SELECT a FROM t WHERE EXISTS (SELECT * FROM u WHERE u.a = t.a)": """
+        0 Scan t [a, b]
+        1 Scan u [a, b]
+        2 Project a <- 1
+        3 Filter ?Exists(a, (a = a)) <- 0, 2
+        4 Project a <- 3""",
+    "SELECT a + 1 AS k, sum(b) AS s FROM t GROUP BY a + 1": """
+        0 Scan t [a, b]
+        1 Project b, add(a, 1) AS _groupingexpression <- 0
+        2 Aggregate [_groupingexpression] _groupingexpression AS k, ?AggregateExpression(sum(b)) AS s <- 1""",
+    "SELECT a FROM t UNION ALL SELECT b FROM u": """
+        0 Scan t [a, b]
+        1 Project a <- 0
+        2 Scan u [a, b]
+        3 Project b <- 2
+        4 Union <- 1, 3""",
+    "SELECT a, row_number() OVER (PARTITION BY a ORDER BY b) AS r FROM t": """
+        0 Scan t [a, b]
+        1 Window [a] <- 0
+        2 Project a, r <- 1""",
+    "SELECT a, count(*) AS n FROM t GROUP BY ROLLUP (a)": """
+        0 Scan t [a, b]
+        1 Project a <- 0
+        2 Expand: a, 0 | NULL, 1 <- 1
+        3 Aggregate [a, spark_grouping_id] a, ?AggregateExpression(count(1)) AS n <- 2""",
+    "SELECT a, e FROM t LATERAL VIEW explode(sequence(1, b)) AS e": """
+        0 Scan t [a, b]
+        1 Generate <- 0""",
+    "SELECT /*+ REPARTITION(3, a) */ a FROM t SORT BY b": """
+        0 Scan t [a, b]
+        1 RepartitionByExpression <- 0
+        2 Sort <- 1
+        3 Project a <- 2""",
+}
+
+
+@pytest.fixture(scope="module")
+def two_tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+    for name in ("t", "u"):
+        folder = str(tmp_path_factory.mktemp(name))
+        spark.createDataFrame([(1, 2)], "a int, b int").coalesce(1).write.mode("overwrite").parquet(folder)
+        spark.read.parquet(folder).createOrReplaceTempView(name)
+
+
+@pytest.mark.usefixtures("two_tables")
+def test_the_nodes_of_spark_arrive_as_values(pruner: secateur.Pruner, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+    real = decode_query
+
+    def remember(request: dict[str, Any]) -> Any:
+        query = real(request)
+        texts.append(str(query))
+        return query
+
+    monkeypatch.setattr(decide, "decode_query", remember)
+    seen = {}
+    for sql in SHAPES:
+        texts.clear()
+        pruner.explain(sql)
+        text = re.sub(r"Scan file:/\S*/(t|u)\d+ parquet files=1 \[(.*)\]", r"Scan \1 [\2]", texts[0])
+        text = re.sub(r"(,? ?)#\d+", "", re.sub(r"(\w)#\d+( int)?", r"\1", text))
+        seen[sql] = "".join(f"\n        {line}" for line in re.sub(r" +", " ", text).splitlines())
+    assert seen == SHAPES
+
+
 def test_a_plan_of_spark_prints_as_flat_text(
     spark: SparkSession, pruner: secateur.Pruner, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

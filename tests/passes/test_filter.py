@@ -82,10 +82,10 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def read_case(text: str) -> Case:
+def read_case(text: str, reader: type[PlanReader] = PlanReader) -> Case:
     plan_lines, *tables = re.split(r"^files ", text, flags=re.M)
     whys = re.findall(r"^why (.*)$", text, flags=re.M)
-    plan, _ = PlanReader([line for line in plan_lines.splitlines() if line.strip()]).plan()
+    plan, _ = reader([line for line in plan_lines.splitlines() if line.strip()]).plan()
     query = Query(1, "early", plan)
     scans = {scan.table: scan for scan in query.scans()}
     stats, kept = {}, {}

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 import pytest
 
 from secateur.query.types import parse_type
-from secateur.reason.heldvalues import files_with, values_of
-from secateur.reason.rangesets import RangeSet, tightest, union
+from secateur.reason.parts import values_of
 from secateur.stats.collect import CollectReport, collect_ranges
 from secateur.stats.fileranges import FileRanges
 from secateur.stats.filestats import ScanColumn
 from secateur.stats.listing import Listing
 from secateur.stats.tablestats import TableStats
+from secateur.stats.widest import tightest
 from tests.stats.lake import Lake, data
 
 NAN, INF = float("nan"), float("inf")
@@ -135,7 +135,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_a_failure(files: Lake, monk
     files.collect()
     listing = files.listing()
 
-    def touching(values: pa.Array, most: int) -> RangeSet:
+    def touching(values: pa.Array, most: int) -> tuple[pa.Array, pa.Array]:
         os.utime(path, (9, 9))
         return tightest(values, most)
 
@@ -233,14 +233,11 @@ def test_values_of_files_by_ranges_and_by_bounds(files: Lake) -> None:
     every = np.ones(4, np.bool_)
     held = values_of(stats, column, every)
     assert held is not None
-    assert str(held.ranges) == "{[1, 1], [10, 10], [50, 50], [60, 60], [70, 80]}"
+    assert held.pairs() == [(1, 1), (10, 10), (50, 50), (60, 60), (70, 80)]
     assert (held.null, held.nan) == (True, False)
     held = values_of(stats, column, np.array([True, False, True, False]))
     assert held is not None
-    assert (str(held.ranges), held.null) == ("{[1, 1], [50, 50], [70, 80]}", False)
-    wanted = union(pa.array([2, 60, 75]), pa.array([9, 60, 75]))
-    assert files_with(stats, column, wanted, null=False, nan=False).tolist() == [False, True, True, False]
-    assert files_with(stats, column, wanted, null=True, nan=False).tolist() == [False, True, True, True]
+    assert (held.pairs(), held.null) == ([(1, 1), (50, 50), (70, 80)], False)
 
 
 def test_values_of_a_file_without_statistics_can_be_anything(files: Lake) -> None:
@@ -251,12 +248,7 @@ def test_values_of_a_file_without_statistics_can_be_anything(files: Lake) -> Non
     assert values_of(stats, column, np.array([True, True])) is None
     held = values_of(stats, column, np.array([True, False]))
     assert held is not None
-    assert (str(held.ranges), held.nan) == ("{[1.0, 1.0]}", True)
-    wanted = union(pa.array([5.0]), pa.array([6.0]))
-    assert files_with(stats, column, wanted, null=False, nan=False).tolist() == [False, True]
-    assert files_with(stats, column, wanted, null=False, nan=True).tolist() == [True, True]
-    other = union(pa.array([5]), pa.array([6]))
-    assert files_with(stats, column, other, null=False, nan=False).tolist() == [True, True]
+    assert (held.pairs(), held.nan) == ([(1.0, 1.0)], True)
 
 
 def test_partition_columns_have_no_range_sets(files: Lake) -> None:

@@ -54,7 +54,9 @@ def _scans(plan: Any) -> list[Any]:
     if kind in ("ShuffleQueryStageExec", "BroadcastQueryStageExec", "TableCacheQueryStageExec", "ResultQueryStageExec"):
         return _scans(plan.plan())
     if kind in ("FileSourceScanExec", "BatchScanExec"):
-        return [plan]
+        # What a scan waits for may read files of its own; keys of a broadcast are read for the join in any case.
+        first = [s for s in _items(plan.subqueries()) if s.getClass().getSimpleName() == "SubqueryExec"]
+        return [plan, *(scan for subquery in first for scan in _scans(subquery))]
     if kind in ("ReusedExchangeExec", "ReusedSubqueryExec"):
         return []
     below = _items(plan.children()) + _items(plan.subqueries())

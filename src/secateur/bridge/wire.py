@@ -4,7 +4,14 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
 
 * plan node ``{"n": class, "x": [expressions], "q": [subquery plans], "c": [children]}``, with ``"r": 1`` if it is
   random; a scan has its own fields;
-* a global sort has ``"g": 1``, its keys are ``{"f": "SortOrder", "o": [1 if descending, 1 if NULLs come first], …}``;
+* what a node has beside its expressions: a join ``"j"`` for its kind and ``"e"`` for the column that an existence join
+  adds; an aggregate ``"g"`` for the number of its expressions that it groups by; a union ``"o"`` and ``"i"`` for the
+  ids of its columns and of those of each child; a window ``"o"`` for those that it computes, with the expressions
+  that it partitions by; an expand ``"g"`` for the number of its columns, with its projections one after the other and
+  then its columns; a generate ``"o"`` for what it generates, without expressions. The subquery of Spark's dynamic
+  pruning is below a node of its own, ``DynamicPruning``;
+* a global sort has ``"g": 1`` and its number ``"s"``, its keys are
+  ``{"f": "SortOrder", "o": [1 if descending, 1 if NULLs come first], …}``;
 * expression ``{"a": id, "n": name, "t": type}`` (column), ``{"v": value, "t": type}`` (literal) or
   ``{"f": class, "t": type, "c": [children]}`` with ``"d": 0`` if the function is not deterministic, ``"z"`` for the
   time zone that it is evaluated in, ``"u"`` for the unit that it counts in, ``"k"`` for the number by which the JVM
@@ -15,22 +22,26 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
 * zone ``[[seconds of each change and of the end], [offset before the first and after each], [least, greatest after the
   end]]``, as :class:`secateur.query.zones.Zone` takes them;
 * edit ``{"scan": id, "fp": fingerprint, "skip": base64 of one bit per file, "skipped": count}``, with ``"rows": 1``
-  if it is void as soon as one of the files that are kept has changed, and with ``"implied"`` for a list of conditions
+  if it is void as soon as one of the files that are kept has changed, with ``"relies"`` for other scans of which no
+  file may have changed, and with ``"implied"`` for a list of conditions
   to be put above the scan: ``{"f": class, "a": column, "v": value as text}``, ``{"f": "IsNull", "a": column}`` or
-  ``{"f": "Or", "c": [both]}``; ``"counted": 1`` if these are void as soon as a file that is kept has changed.
+  ``{"f": "Or", "c": [both]}``; ``"counted": 1`` if these are void as soon as a file that is kept has changed; and with
+  ``"runtime": {"id": text, "sort": number, "count": rows, "wave": base64 of one bit per file}`` if the scan is to ask
+  once more while the query runs, given where the first rows of a sort end in the files of the wave.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from secateur.errors import WireError
-from secateur.passes.contract import Implied
+from secateur.passes.contract import Asked, Implied
+from secateur.passes.waves import Wave
 from secateur.query.expressions import (
     NOT_EVALUABLE,
     Alias,
@@ -51,7 +62,24 @@ from secateur.query.expressions import (
     Value,
     walk,
 )
-from secateur.query.plan import Filter, Limit, Plan, Project, Query, Scan, Settings, Sort, SortKey
+from secateur.query.plan import (
+    Aggregate,
+    Expand,
+    Filter,
+    Generate,
+    Join,
+    Limit,
+    Plan,
+    Project,
+    Query,
+    Scan,
+    Settings,
+    Sort,
+    SortKey,
+    Transparent,
+    Union,
+    Window,
+)
 from secateur.query.plan import Opaque as OpaquePlan
 from secateur.query.types import DataType, parse_type
 from secateur.query.values import decode_value
@@ -70,6 +98,8 @@ _COMPARISONS = {
 }
 _CLASSES = {op: name for name, op in _COMPARISONS.items()}
 _KINDS = ("data", "partition", "hidden")
+_TRANSPARENT = ("Repartition", "RepartitionByExpression", "RebalancePartitions", "Sort")
+"""Nodes that let all rows and columns through; the Sort is one within partitions."""
 
 
 def decode_query(request: Wire) -> Query:
@@ -93,18 +123,47 @@ def decode_plan(node: Wire, settings: Settings) -> Plan:
     children = [decode_plan(child, settings) for child in node["c"]]
     subqueries = tuple(decode_plan(plan, settings) for plan in node.get("q", ()))
     random = node.get("r") == 1
-    if node["n"] == "Filter":
-        return Filter(decode_expression(node["x"][0]), children[0], subqueries, random)
-    if node["n"] == "Project":
-        outputs = tuple(decode_expression(e) for e in node["x"])
-        return Project(outputs, children[0], not any(map(_varies, node["x"])), subqueries, random)
-    if node["n"] == "LocalLimit" and not subqueries:
-        match decode_expression(node["x"][0]):
-            case Literal(int(count)) if count >= 0:
-                return Limit(count, children[0], random)
-    if node["n"] == "Sort" and node.get("g") == 1:
-        return Sort(tuple(_sort_key(e) for e in node["x"]), children[0], subqueries, random)
+    match node["n"]:
+        case "Filter":
+            return Filter(decode_expression(node["x"][0]), children[0], subqueries, random)
+        case "Project":
+            outputs = tuple(decode_expression(e) for e in node["x"])
+            return Project(outputs, children[0], not any(map(_varies, node["x"])), subqueries, random)
+        case "LocalLimit" if not subqueries:
+            match decode_expression(node["x"][0]):
+                case Literal(int(count)) if count >= 0:
+                    return Limit(count, children[0], random)
+        case "Sort" if node.get("g") == 1:
+            return Sort(tuple(_sort_key(e) for e in node["x"]), children[0], subqueries, random, node.get("s", -1))
+        case "Join":
+            condition = decode_expression(node["x"][0]) if node["x"] else None
+            return Join(node["j"], condition, children[0], children[1], node.get("e"), subqueries, random)
+        case "Aggregate":
+            grouping, outputs = _split([decode_expression(e) for e in node["x"]], node["g"])
+            return Aggregate(grouping, outputs, children[0], subqueries, random)
+        case "Union" if not subqueries:
+            return Union(tuple(node["o"]), tuple(map(tuple, node["i"])), tuple(children), random)
+        case "Window":
+            partition = tuple(decode_expression(e) for e in node["x"])
+            return Window(tuple(node["o"]), partition, children[0], subqueries, random)
+        case "Expand":
+            return _expand(node, children[0], subqueries, random=random)
+        case "Generate":
+            return Generate(tuple(node["o"]), children[0], subqueries, random)
+        case what if what in _TRANSPARENT:
+            return Transparent(what, children[0], subqueries, random)
     return OpaquePlan(node["n"], (*children, *subqueries), random)
+
+
+def _split(parts: Sequence[Expression], at: int) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
+    return tuple(parts[:at]), tuple(parts[at:])
+
+
+def _expand(node: Wire, child: Plan, subqueries: tuple[Plan, ...], *, random: bool) -> Expand:
+    width = node["g"]
+    parts = node["x"]
+    rows = [tuple(map(decode_expression, parts[i : i + width])) for i in range(0, len(parts) - width, width or 1)]
+    return Expand(tuple(e["a"] for e in parts[len(parts) - width :]), tuple(rows), child, subqueries, random)
 
 
 def _sort_key(e: Wire) -> SortKey:
@@ -133,6 +192,7 @@ def decode_scan(node: Wire, settings: Settings) -> Scan:
         declined=node.get("declined", ""),
         lossy=node.get("lossy") == 1,
         decided=node.get("decided", False),
+        skipped=base64.b64decode(node.get("skipped", "")),
     )
 
 
@@ -181,6 +241,8 @@ def decode_expression(e: Wire) -> Expression:
             return Alias(e["i"], e["n"], child, type_)
         case _:
             pass
+    if function == "AggregateExpression":
+        return Opaque(function, "an aggregate is a value of many rows", type_, args)
     if function.endswith(("Subquery", "Exists", "ListQuery", "Udf", "UDF")):
         return Opaque(function, f"the value of {function} is not known before the query runs", type_, args)
     return Call(function, args, type_, e.get("z", ""), e.get("u", ""), e.get("p", ""), ref)
@@ -223,9 +285,21 @@ def encode_mask(mask: Mask) -> str:
     return base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")
 
 
-def encode_edit(scan: Scan, keep: Mask, implied: Sequence[Implied] = (), *, counted: bool = False) -> Wire:
+def encode_edit(
+    scan: Scan,
+    keep: Mask,
+    implied: Sequence[Implied] = (),
+    *,
+    counted: bool = False,
+    relies: Collection[int] = (),
+    runtime: Wire | None = None,
+) -> Wire:
     """The edit that drops every file of the scan that is not kept and puts conditions above what is left."""
     edit = encode_skip(scan, keep, counted=counted)
+    if relies:
+        edit["relies"] = sorted(relies)
+    if runtime is not None:
+        edit["runtime"] = runtime
     if implied:
         edit["implied"] = [encode_condition(each.predicate) for each in implied]
         edit["counted"] = int(any(each.counted for each in implied))
@@ -259,3 +333,10 @@ def encode_skip(scan: Scan, keep: Mask, *, counted: bool = False) -> Wire:
         "skipped": int(np.count_nonzero(skip)),
         "rows": int(counted),
     }
+
+
+def encode_runtime(id_: str, asked: Asked) -> Wire:
+    """What a scan is to ask while the query runs, under the name by which the answer is found."""
+    if not isinstance(asked, Wave):
+        raise WireError(f"{asked.name} asks for something that the bridge cannot find out")
+    return {"id": id_, "sort": asked.sort, "count": asked.count, "wave": encode_mask(asked.files)}

@@ -8,7 +8,8 @@ from time import perf_counter
 
 import numpy as np
 
-from secateur.passes.contract import Implied, Known, Limits, Outcome
+from secateur.passes.contract import Asked, Implied, Known, Limits, Outcome
+from secateur.passes.dips import dip_files
 from secateur.passes.filter import filter_files
 from secateur.passes.implied import implied_predicates
 from secateur.passes.limit import limit_files
@@ -16,8 +17,9 @@ from secateur.passes.manifests import keep_manifests
 from secateur.passes.predicates import random_scans
 from secateur.passes.ranged import range_files
 from secateur.passes.topk import topk_files
+from secateur.passes.waves import first_waves
 from secateur.query.plan import Query
-from secateur.report.summary import PassRecord, Reason
+from secateur.report.summary import JoinRecord, PassRecord, Reason
 from secateur.stats.filestats import FileStats, Mask
 
 
@@ -35,9 +37,11 @@ PASSES: tuple[Pass, ...] = (
     Pass("manifests", keep_manifests),
     Pass("filter", filter_files),
     Pass("ranges", range_files),
+    Pass("dips", dip_files, stages=("late",)),
     Pass("limit", limit_files),
     Pass("topk", topk_files),
     Pass("implied", implied_predicates),
+    Pass("waves", first_waves, ("late",)),
 )
 
 
@@ -55,6 +59,12 @@ class Decision:
     """Scans whose masks rest on the rows of the files that are kept."""
     implied: Mapping[int, tuple[Implied, ...]] = field(default_factory=dict)
     """Predicates to be put right above a scan, for whoever reads its files."""
+    joins: Mapping[int, tuple[JoinRecord, ...]] = field(default_factory=dict)
+    """What scans were told by those that they join with."""
+    relies: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """For a narrowed scan, others whose files have to be as they were listed."""
+    runtime: Mapping[int, Asked] = field(default_factory=dict)
+    """What scans are narrowed by while the query runs."""
 
 
 def run_passes(
@@ -75,11 +85,14 @@ def run_passes(
     ['no-filter']
     """
     scans = tuple(dict.fromkeys(scan.id for scan in query.scans()))
-    kept = {id_: _read_only(np.ones(stats[id_].count, np.bool_)) for id_ in scans if id_ in stats}
+    kept = {scan.id: _read_only(scan.kept(stats[scan.id].count)) for scan in query.scans() if scan.id in stats}
     records: dict[int, tuple[PassRecord, ...]] = dict.fromkeys(kept, ())
     reasons: dict[int, tuple[Reason, ...]] = dict.fromkeys(scans, ())
     counted: frozenset[int] = frozenset()
     implied: dict[int, tuple[Implied, ...]] = {}
+    joins: dict[int, tuple[JoinRecord, ...]] = {}
+    relies: dict[int, frozenset[int]] = {}
+    runtime: dict[int, Asked] = {}
     for pass_ in passes:
         if query.stage not in pass_.stages or (enabled is not None and pass_.name not in enabled):
             continue
@@ -92,12 +105,17 @@ def run_passes(
             reasons[id_] += (reason,)
         for id_, predicates in outcome.implied.items():
             implied[id_] = implied.get(id_, ()) + predicates
-        concerned = {*outcome.kept, *outcome.implied, *(id_ for id_, _ in outcome.reasons)}
+        for id_, record in outcome.joins:
+            joins[id_] = (*joins.get(id_, ()), record)
+        for id_, others in outcome.relies.items():
+            relies[id_] = relies.get(id_, frozenset()) | others
+        runtime |= outcome.runtime
+        concerned = {*outcome.kept, *outcome.implied, *outcome.runtime, *(id_ for id_, _ in outcome.reasons)}
         for id_, mask in kept.items():
             if id_ not in concerned:
                 continue
             records[id_] += (PassRecord(pass_.name, _count(before[id_]), _count(mask), ms),)
-    return Decision(kept, records, reasons, counted, implied)
+    return Decision(kept, records, reasons, counted, implied, joins, relies, runtime)
 
 
 def _run(pass_: Pass, known: Known, scans: tuple[int, ...]) -> tuple[Outcome, float]:
@@ -117,7 +135,7 @@ def _check(outcome: Outcome, known: Known, scans: tuple[int, ...]) -> None:
     if not {id_ for id_, _ in outcome.reasons} <= set(scans):
         raise ValueError("it gave a reason for a scan that is not in the query")
     kept, random = known.kept, random_scans(known.query)
-    for id_ in (*outcome.kept, *outcome.implied):
+    for id_ in (*outcome.kept, *outcome.implied, *outcome.runtime):
         if id_ in random:
             raise ValueError(f"it narrowed scan {id_}, which is below something random")
         if id_ not in kept:

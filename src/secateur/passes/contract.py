@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from secateur.query.expressions import Expression
 from secateur.query.plan import Query
-from secateur.report.summary import Reason
+from secateur.report.summary import JoinRecord, Reason
 from secateur.stats.filestats import FileStats, Mask
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much time filtering may take, and what reading one file is reckoned at, both in seconds."""
+    """How much time filtering may take, and what reading one file is reckoned at, both in seconds; and more such."""
 
     filter_seconds: float = 0.5
     file_seconds: float = 0.001
+    ranges: int = 100
+    """How many ranges a predicate has at most that one table sends to another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,20 @@ class Implied:
     """It rests on a count of the kept files (none has a NaN), so they have to be as they were listed."""
 
 
+class Asked(Protocol):
+    """Something that a subquery finds out while the query runs, and what it then tells of the rows of a scan."""
+
+    @property
+    def name(self) -> str:
+        """The pass that asks."""
+
+    def describe(self) -> str:
+        """What is going to be done, in words."""
+
+    def condition(self, values: Sequence[object]) -> Expression | None:
+        """What every row that the query needs satisfies, given the subquery's values; None if they tell nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The scans that a pass narrowed, with their new masks, and a reason for each scan that it could not narrow.
@@ -50,3 +67,9 @@ class Outcome:
     counted: frozenset[int] = frozenset()
     """Scans whose masks rest on the rows of the files that are kept: these have to be as they were listed."""
     implied: Mapping[int, tuple[Implied, ...]] = field(default_factory=dict)
+    joins: tuple[tuple[int, JoinRecord], ...] = ()
+    """What scans were told by those that they join with."""
+    relies: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """For a narrowed scan, others whose files have to be as they were listed: its mask rests on what they hold."""
+    runtime: Mapping[int, Asked] = field(default_factory=dict)
+    """Scans that are to be narrowed once more while the query runs, by what a subquery tells."""

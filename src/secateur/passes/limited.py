@@ -1,7 +1,7 @@
 """Scans of which a LIMIT needs only some rows, and the rows of their files that are sure to arrive.
 
-A Limit says something about a scan as long as only Filters and deterministic Projects lie in between, and for ORDER BY
-one Sort::
+A Limit says something about a scan as long as only Filters, deterministic Projects and outer joins that preserve its
+rows lie in between, and for ORDER BY one Sort::
 
     Limit 10                          10 rows of t are needed, those with the greatest
       Project a#1                     values of b#2
@@ -24,8 +24,9 @@ import pyarrow.compute as pc
 
 from secateur.passes.contract import Known
 from secateur.passes.predicates import Predicate, is_small, random_scans, through
+from secateur.passes.sorted_scans import grouped_by
 from secateur.query.expressions import conjuncts
-from secateur.query.plan import Filter, Limit, Plan, Project, Scan, Settings, Sort, SortKey, walk
+from secateur.query.plan import Aggregate, Filter, Join, Limit, Plan, Project, Scan, Settings, Sort, SortKey, walk
 from secateur.reason.evaluate import evaluate
 from secateur.reason.ranges import Columns
 from secateur.stats.filestats import FileStats, Mask
@@ -42,6 +43,8 @@ class Limited:
     scan: Scan
     predicate: Predicate
     """What lies between the two, every conjunct over the scan's columns."""
+    grouped: bool = False
+    """It is groups that are counted: rows with the same sort key may be one."""
 
     @property
     def columns(self) -> Columns:
@@ -59,7 +62,7 @@ def limited_scans(known: Known, *, ordered: bool) -> Iterator[Limited]:
             continue
         scan = limited.scan
         usable = scan.id in known.stats and scan.id not in random and ids.count(scan.id) == 1 and not scan.lossy
-        if usable and bool(limited.keys) == ordered:
+        if usable and not scan.decided and bool(limited.keys) == ordered:
             # Of two limits above one scan the lower one is met last, and it is the one that reads the scan.
             found[scan.id] = limited
     yield from found.values()
@@ -80,6 +83,12 @@ def _below(plan: Plan, count: int, keys: tuple[SortKey, ...] = (), predicate: Pr
             return _below(plan.child, count, tuple(replace(k, expression=below(k.expression)) for k in keys), moved)
         case Sort() if not keys:
             return _below(plan.child, count, plan.keys, predicate)
+        case Join("LeftOuter", left=preserved) | Join("RightOuter", right=preserved):
+            # Each row arrives, at least once; what is asked of columns of the other side is not sure of any row.
+            return _below(preserved, count, keys, predicate)
+        case Aggregate() if keys and not predicate and (key := grouped_by(plan, keys[0].expression)) is not None:
+            found = _below(plan.child, count, (replace(keys[0], expression=key),))
+            return None if found is None else replace(found, grouped=True)
     return None
 
 

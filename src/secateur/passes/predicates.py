@@ -37,7 +37,7 @@ from secateur.query.expressions import (
     walk,
 )
 from secateur.query.expressions import Opaque as OpaqueExpression
-from secateur.query.plan import Filter, Limit, Opaque, Plan, Project, Query, Scan, Sort
+from secateur.query.plan import Filter, Plan, Project, Query, Scan
 
 LARGEST = 20_000
 """Conjuncts with more parts than this are left out: each Project on the way could double them."""
@@ -76,11 +76,8 @@ def _below_random(plan: Plan, *, random: bool) -> Iterator[int]:
         case Scan():
             if random:
                 yield plan.id
-        case Filter() | Project():
-            # Spark turns IN and EXISTS into joins: what they read decides how the rows arrive, too.
-            for below in plan.children:
-                yield from _below_random(below, random=random or plan.random)
-        case Limit() | Sort() | Opaque():
+        case _:
+            # Subqueries included: Spark turns IN and EXISTS into joins, so what they read decides how the rows arrive.
             for child in plan.children:
                 yield from _below_random(child, random=random or plan.random)
 
@@ -95,7 +92,7 @@ def _collect(plan: Plan, above: Predicate) -> Iterator[tuple[int, Predicate]]:
         case Project():
             yield from _collect(plan.child, _below(plan, above) if plan.deterministic else ())
             yield from _independent(plan.subqueries)
-        case Limit() | Sort() | Opaque():
+        case _:
             yield from _independent(plan.children)
 
 
@@ -120,7 +117,7 @@ def through(project: Project) -> Callable[[Expression], Expression]:
                 outputs[id_] = child
             case Column(id_):
                 outputs[id_] = output
-    return lambda e: _substitute(e, outputs)
+    return lambda e: substituted(e, outputs)
 
 
 def is_small(e: Expression) -> bool:
@@ -128,27 +125,28 @@ def is_small(e: Expression) -> bool:
     return next(islice(walk(e), LARGEST, None), None) is None
 
 
-def _substitute(e: Expression, outputs: Mapping[int, Expression]) -> Expression:
+def substituted(e: Expression, outputs: Mapping[int, Expression]) -> Expression:
+    """The expression with columns replaced by what they stand for; one that stands for nothing becomes opaque."""
     match e:
         case Column(id_):
             return _reached(e, outputs.get(id_))
         case Literal():
             return e
         case And() | Or():
-            return replace(e, left=_substitute(e.left, outputs), right=_substitute(e.right, outputs))
+            return replace(e, left=substituted(e.left, outputs), right=substituted(e.right, outputs))
         case Compare():
-            left, right = _substitute(e.left, outputs), _substitute(e.right, outputs)
+            left, right = substituted(e.left, outputs), substituted(e.right, outputs)
             return replace(e, left=left, right=right, ref=_ref(e.ref, (e.left, e.right), (left, right)))
         case Not() | Alias():
-            return replace(e, child=_substitute(e.child, outputs))
+            return replace(e, child=substituted(e.child, outputs))
         case In() | IsNull() | IsNotNull() | StartsWith() | Like():
-            child = _substitute(e.child, outputs)
+            child = substituted(e.child, outputs)
             return replace(e, child=child, ref=_ref(e.ref, (e.child,), (child,)))
         case Call():
-            args = tuple(_substitute(arg, outputs) for arg in e.args)
+            args = tuple(substituted(arg, outputs) for arg in e.args)
             return replace(e, args=args, ref=_ref(e.ref, e.args, args))
         case OpaqueExpression():
-            return replace(e, children=tuple(_substitute(child, outputs) for child in e.children))
+            return replace(e, children=tuple(substituted(child, outputs) for child in e.children))
 
 
 def _reached(column: Column, output: Expression | None) -> Expression:

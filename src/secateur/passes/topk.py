@@ -76,8 +76,19 @@ def _pairs(key: SortKey, facts: Facts, rows: Counts, stats: FileStats, limited: 
     best, worst = (facts.high, facts.low) if key.descending else (facts.low, facts.high)
     ranked = _ranked_rows(key, facts, rows, stats, limited)
     one = np.where(_exact(key, stats, limited) & ~_flags(best.unknown, len(rows)), np.minimum(rows, 1), 0)
+    if limited.grouped:
+        return _distinct(best, worst, one, _exact(key, stats, limited, best=False) & ~_flags(worst.unknown, len(rows)))
     rest = np.where(_flags(worst.unknown, len(rows)), 0, np.maximum(ranked - one, 0))
     return pa.concat_arrays([_taken(best, one), _taken(worst, rest)]), np.concatenate([one[one > 0], rest[rest > 0]])
+
+
+def _distinct(best: Bound, worst: Bound, one: Counts, exact: Mask) -> tuple[pa.Array, Counts]:
+    """The values that are known to occur, each once: so many groups there are at least."""
+    values = pa.concat_arrays([_taken(best, one), _taken(worst, np.where(exact, one, 0))])
+    if pa.types.is_floating(values.type):
+        values = pc.add(values, 0.0)  # -0.0 and 0.0 are one group
+    values = pc.unique(values).drop_null()
+    return values, np.ones(len(values), np.int64)
 
 
 def _ranked_rows(key: SortKey, facts: Facts, rows: Counts, stats: FileStats, limited: Limited) -> Counts:
@@ -103,13 +114,13 @@ def _at_most(possible: Any, counted: pa.Array | None, rows: Counts) -> Counts:
     return np.where(_flags(possible, len(rows)), most, 0)
 
 
-def _exact(key: SortKey, stats: FileStats, limited: Limited) -> Mask:
-    """Where the best bound is a value that occurs (rule S3)."""
+def _exact(key: SortKey, stats: FileStats, limited: Limited, *, best: bool = True) -> Mask:
+    """Where the best bound, or the worst, is a value that occurs (rule S3)."""
     column = _column(key, limited)
     known = stats.column(column) if column is not None else None
     if known is None:
         return np.zeros(stats.count, np.bool_)
-    return known.high_exact if key.descending else known.low_exact
+    return known.high_exact if key.descending == best else known.low_exact
 
 
 def _column(key: SortKey, limited: Limited) -> Any:

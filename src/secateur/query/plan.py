@@ -16,9 +16,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from secateur.query.expressions import Expression
 from secateur.query.zones import Zone
-from secateur.stats.filestats import ScanColumn
+from secateur.stats.filestats import Mask, ScanColumn
+
+Bits: TypeAlias = bytes
+"""One bit per entry, the least significant first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,21 @@ class Scan:
     lossy: bool = False
     """Spark passes over files that are gone or damaged, so the rows of a file are not sure to arrive."""
     decided: bool = False
-    """An earlier step of the same query has narrowed it already."""
+    """The early step of the same query has narrowed it already; with a listing, the late step may narrow it further."""
+    skipped: Bits = b""
+    """Of a scan that was decided before, one bit per file: the files that are skipped already."""
+
+    @property
+    def open(self) -> bool:
+        """Whether its files can be narrowed in this step."""
+        return bool(self.listing) and not self.declined
+
+    def kept(self, count: int) -> Mask:
+        """Which of its ``count`` files no earlier step skipped."""
+        bits = np.unpackbits(np.frombuffer(self.skipped, np.uint8), bitorder="little")[:count]
+        mask = np.ones(count, np.bool_)
+        mask[: len(bits)] = bits == 0
+        return mask
 
     @property
     def children(self) -> tuple[Plan, ...]:
@@ -122,6 +141,8 @@ class Sort:
     child: Plan
     subqueries: tuple[Plan, ...] = field(default=())
     random: bool = False
+    ref: int = -1
+    """The number by which the JVM knows it."""
 
     @property
     def children(self) -> tuple[Plan, ...]:
@@ -129,6 +150,138 @@ class Sort:
 
     def describe(self) -> str:
         return "Sort " + ", ".join(map(str, self.keys)) + _random(self.random)
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Rows of ``left`` beside rows of ``right``; ``kind`` is Spark's: Inner, Cross, LeftOuter, RightOuter, FullOuter,
+    LeftSemi, LeftAnti, ExistenceJoin (every row of the left side, and in the column ``exists`` whether it has a
+    partner), LeftSingle (LeftOuter that fails if a row has two partners).
+    """
+
+    kind: str
+    condition: Expression | None
+    left: Plan
+    right: Plan
+    exists: int | None = None
+    subqueries: tuple[Plan, ...] = field(default=())
+    random: bool = False
+
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        return (self.left, self.right, *self.subqueries)
+
+    def describe(self) -> str:
+        on = "" if self.condition is None else f" {self.condition}"
+        exists = "" if self.exists is None else f" AS #{self.exists}"
+        return f"{self.kind} Join{on}{exists}" + _random(self.random)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One row for each group. Without ``grouping`` there is one row, also if there is nothing below.
+
+    What is computed over a group is an :class:`~secateur.query.expressions.Opaque` in ``outputs``.
+    """
+
+    grouping: tuple[Expression, ...]
+    outputs: tuple[Expression, ...]
+    child: Plan
+    subqueries: tuple[Plan, ...] = field(default=())
+    random: bool = False
+
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        return (self.child, *self.subqueries)
+
+    def describe(self) -> str:
+        grouping, outputs = ", ".join(map(str, self.grouping)), ", ".join(map(str, self.outputs))
+        return f"Aggregate [{grouping}] {outputs}" + _random(self.random)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """All rows of all inputs: the i-th of ``outputs`` is the i-th column of each input, all by their expression ids."""
+
+    outputs: tuple[int, ...]
+    inputs: tuple[tuple[int, ...], ...]
+    children: tuple[Plan, ...]
+    random: bool = False
+
+    def describe(self) -> str:
+        return "Union " + ", ".join(f"#{id_}" for id_ in self.outputs) + _random(self.random)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Every row of its child with columns computed over the rows of the same ``partition``."""
+
+    computed: tuple[int, ...]
+    partition: tuple[Expression, ...]
+    child: Plan
+    subqueries: tuple[Plan, ...] = field(default=())
+    random: bool = False
+
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        return (self.child, *self.subqueries)
+
+    def describe(self) -> str:
+        columns = ", ".join(f"#{id_}" for id_ in self.computed)
+        return f"Window [{', '.join(map(str, self.partition))}] {columns}" + _random(self.random)
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """For every row of its child one row for each of the ``projections``, as GROUPING SETS and ROLLUP need them."""
+
+    outputs: tuple[int, ...]
+    projections: tuple[tuple[Expression, ...], ...]
+    child: Plan
+    subqueries: tuple[Plan, ...] = field(default=())
+    random: bool = False
+
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        return (self.child, *self.subqueries)
+
+    def describe(self) -> str:
+        rows = " | ".join(", ".join(map(str, row)) for row in self.projections)
+        return f"Expand {', '.join(f'#{id_}' for id_ in self.outputs)}: {rows}" + _random(self.random)
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Every row of its child any number of times, each with other values in the ``generated`` columns (explode)."""
+
+    generated: tuple[int, ...]
+    child: Plan
+    subqueries: tuple[Plan, ...] = field(default=())
+    random: bool = False
+
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        return (self.child, *self.subqueries)
+
+    def describe(self) -> str:
+        return "Generate " + ", ".join(f"#{id_}" for id_ in self.generated) + _random(self.random)
+
+
+@dataclass(frozen=True, slots=True)
+class Transparent:
+    """A node that lets all rows and columns through as they are, such as a repartitioning."""
+
+    what: str
+    child: Plan
+    subqueries: tuple[Plan, ...] = field(default=())
+    random: bool = False
+
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        return (self.child, *self.subqueries)
+
+    def describe(self) -> str:
+        return self.what + _random(self.random)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +300,24 @@ def _random(flag: bool) -> str:
     return " random" if flag else ""
 
 
-Plan: TypeAlias = Scan | Filter | Project | Limit | Sort | Opaque
+Plan: TypeAlias = (
+    Scan
+    | Filter
+    | Project
+    | Limit
+    | Sort
+    | Join
+    | Aggregate
+    | Union
+    | Window
+    | Expand
+    | Generate
+    | Transparent
+    | Opaque
+)
+
+PRUNING_COPY = "DynamicPruning"
+"""What an :class:`Opaque` is that holds Spark's own copy of one side of a join, by whose keys it prunes the other."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ A bound next to "nulls = rows" contradicts it, so the entry counts as one that m
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -30,6 +29,7 @@ import pyarrow.compute as pc
 
 from secateur.query.expressions import Value
 from secateur.query.types import DataType
+from secateur.reason.heads import COMPARE, Heads, heads_of
 from secateur.reason.verdict import Flags, both, either, neither
 from secateur.stats.filestats import ColumnStats, FileStats, Mask, ScanColumn, Where
 
@@ -38,12 +38,6 @@ Numbers = npt.NDArray[Any]
 _GARBLES_SLICES = int(pa.__version__.partition(".")[0]) < 24
 """Whether Arrow's if_else garbles slices of strings (apache/arrow#49410)."""
 
-_NUMPY: dict[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 _ARROW: dict[str, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
     "<": pc.less,
     "<=": pc.less_equal,
@@ -58,18 +52,23 @@ class Bound:
 
     values: Numbers | pa.Array
     unknown: Flags
+    heads: Heads | None = None
+    """Of texts, to compare them faster."""
 
     def can(self, op: str, value: Any) -> Flags:
         """Where ``bound op value`` holds or the bound is unknown."""
         if isinstance(self.values, np.ndarray):
-            return either(_NUMPY[op](self.values, value), self.unknown)
-        holds = _ARROW[op](self.values, pa.scalar(value, self.values.type))
-        return either(to_mask(holds.fill_null(True) if holds.null_count else holds), self.unknown)
+            return either(COMPARE[op](self.values, value), self.unknown)
+        if self.heads is not None:
+            texts = self.values
+            holds = self.heads.compare(op, value, lambda places: _compare(op, texts.take(pa.array(places)), value))
+            return either(holds, self.unknown)
+        return either(_compare(op, self.values, value), self.unknown)
 
     def can_against(self, op: str, other: Bound) -> Flags:
         """Where ``bound op other`` holds, entry by entry, or one of the two is unknown."""
         if isinstance(self.values, np.ndarray) and isinstance(other.values, np.ndarray):
-            return either(_NUMPY[op](self.values, other.values), either(self.unknown, other.unknown))
+            return either(COMPARE[op](self.values, other.values), either(self.unknown, other.unknown))
         if isinstance(self.values, np.ndarray) or isinstance(other.values, np.ndarray):
             return True
         return either(
@@ -78,7 +77,8 @@ class Bound:
 
     def at(self, where: Where) -> Bound:
         """The same for some of the entries."""
-        return Bound(_at(self.values, where), _flags_at(self.unknown, where))
+        heads = self.heads and self.heads.at(where)
+        return Bound(_at(self.values, where), _flags_at(self.unknown, where), heads)
 
     def known_entries(self, where: npt.NDArray[np.int64], instead: Any) -> Numbers | pa.Array:
         """The bounds of some entries, with ``instead`` for the unknown ones."""
@@ -205,7 +205,13 @@ def _bound(array: pa.Array) -> Bound:
             return Bound(np.zeros(len(array), dtype), unknown)
         # Values under a null are arbitrary; ``unknown`` overrules them.
         return Bound(np.frombuffer(buffer, dtype, count=len(array), offset=8 * array.offset), unknown)
-    return Bound(array, unknown)
+    return Bound(array, unknown, heads_of(array) if pa.types.is_binary(array.type) else None)
+
+
+def _compare(op: str, values: pa.Array, value: Any) -> Mask:
+    """Where ``values op value`` holds or a value is null."""
+    holds = _ARROW[op](values, pa.scalar(value, values.type))
+    return to_mask(holds.fill_null(True) if holds.null_count else holds)
 
 
 def _at(values: Numbers | pa.Array, where: Where) -> Numbers | pa.Array:

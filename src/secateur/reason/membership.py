@@ -80,7 +80,7 @@ def listed(values: Sequence[Any], type_: DataType) -> Listed:
         return Listed(array)
     first, last = ordered[0], ordered[-1]
     prefix = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    return Listed(array, _table(_string_keys(array, np.arange(len(array)), prefix)), prefix)
+    return Listed(array, _table(string_keys(array, np.arange(len(array)), prefix)), prefix)
 
 
 def some_within(listed: Listed, low: Bound, high: Bound) -> Flags:
@@ -115,7 +115,7 @@ def some_outside(listed: Listed, low: Bound, high: Bound) -> Flags:
         return True
     where = _indices(in_range, len(low.values))
     lows, highs = low.known_entries(where, least), high.known_entries(where, greatest)
-    inside = _scatter(where, len(low.values), _covered(values, _search(values, lows), lows, highs))
+    inside = _scatter(where, len(low.values), _covered(values, search(values, lows), lows, highs))
     return ~inside
 
 
@@ -125,23 +125,23 @@ def _next_within(listed: Listed, low: Bound, high: Bound, where: Positions, grea
     if isinstance(values, np.ndarray):
         lows = low.known_entries(where, greatest)
         at = table.search(_number_keys(lows)) if table else np.searchsorted(values, lows, side="left")
-        return _at_most(values[at], high.known_entries(where, greatest))
+        return at_most(values[at], high.known_entries(where, greatest))
     if table is None:
         lows, highs = low.known_entries(where, greatest), high.known_entries(where, greatest)
-        return _at_most(_take(values, _search(values, lows)), highs)
-    keys = _string_keys(low.values, where, listed.prefix)
+        return at_most(take(values, search(values, lows)), highs)
+    keys = string_keys(low.values, where, listed.prefix)
     at = table.search(keys)
     tied = np.flatnonzero(table.keys[at] == keys)
     if len(tied):
-        at[tied] = _search(values, low.known_entries(where[tied], greatest))
+        at[tied] = search(values, low.known_entries(where[tied], greatest))
     # A high bound above the greatest value, or an unknown one, holds whatever comes next; the others have a key.
     beyond = high.can(">", greatest)
     found = np.array(np.broadcast_to(beyond if isinstance(beyond, bool) else beyond[where], len(where)))
-    keys, ours = _string_keys(high.values, where, listed.prefix), table.keys[at]
+    keys, ours = string_keys(high.values, where, listed.prefix), table.keys[at]
     tied = np.flatnonzero(~found & (ours == keys))
     found |= ours < keys
     if len(tied):
-        found[tied] = _at_most(_take(values, at[tied]), high.known_entries(where[tied], greatest))
+        found[tied] = at_most(take(values, at[tied]), high.known_entries(where[tied], greatest))
     return found
 
 
@@ -161,7 +161,7 @@ def _number_keys(numbers: Numbers) -> Keys:
     return keys
 
 
-def _string_keys(strings: pa.Array, where: Positions, skip: int) -> Keys:
+def string_keys(strings: pa.Array, where: Positions, skip: int) -> Keys:
     """The eight bytes after the first ``skip`` of some strings, as a number; zeros where a string is shorter."""
     _, offsets_buffer, data_buffer = strings.buffers()
     if data_buffer is None or not data_buffer.size:
@@ -193,11 +193,11 @@ def _covered(values: Sorted, first: Positions, lows: Numbers | pa.Array, highs: 
         width = np.asarray(highs).view(np.uint64) - np.asarray(lows).view(np.uint64)
         covered: Mask = (listed > 0) & ((listed - 1).view(np.uint64) == width)
         return covered
-    constant = _at_most(highs, lows)
-    return constant & _at_most(_take(values, first), lows)
+    constant = at_most(highs, lows)
+    return constant & at_most(take(values, first), lows)
 
 
-def _search(values: Sorted, needles: Numbers | pa.Array) -> Positions:
+def search(values: Sorted, needles: Numbers | pa.Array) -> Positions:
     """For each needle the position of the first value that is not below it."""
     if isinstance(values, np.ndarray):
         return np.searchsorted(values, needles, side="left")
@@ -207,13 +207,13 @@ def _search(values: Sorted, needles: Numbers | pa.Array) -> Positions:
     for _ in range(len(values).bit_length()):
         middle = (start + end) >> 1
         open_ = start < end
-        below = to_mask(pc.less(_take(values, np.minimum(middle, len(values) - 1)), needles))
+        below = to_mask(pc.less(take(values, np.minimum(middle, len(values) - 1)), needles))
         start = np.where(open_ & below, middle + 1, start)
         end = np.where(open_ & ~below, middle, end)
     return start
 
 
-def _at_most(left: Sorted, right: Sorted) -> Mask:
+def at_most(left: Sorted, right: Sorted) -> Mask:
     if isinstance(left, np.ndarray):
         mask: Mask = left <= right
         return mask
@@ -224,7 +224,7 @@ def _at(values: Sorted, position: int) -> Any:
     return values[position] if isinstance(values, np.ndarray) else values[position].as_py()
 
 
-def _take(values: Sorted, positions: Positions) -> Sorted:
+def take(values: Sorted, positions: Positions) -> Sorted:
     return values[positions] if isinstance(values, np.ndarray) else values.take(pa.array(positions))
 
 

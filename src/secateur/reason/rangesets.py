@@ -1,204 +1,256 @@
-"""The algebra of range-sets: short sorted lists of disjoint closed ranges that hold every value of a column.
+"""Sets of values as sorted disjoint ranges: what a column can take in some files, and which other files meet that.
 
-A zone map is a range-set of one range. More ranges remember gaps: a value in a gap does not occur. Ranges are pairs of
-Arrow arrays in the domain of a type (see :mod:`secateur.query.types`); NULL and NaN are never in them.
+    files of part        partkey         the set                     files of lineitem    l_partkey    meet it
+    ------------------   ---------       -----------------------     ------------------   ----------   -------
+    part-0               [1, 40]         {[1, 60], [200, 240]}       lineitem-0           [30, 90]     yes
+    part-1               [35, 60]                                    lineitem-1           [61, 150]    no
+    part-2               [200, 240]                                  lineitem-2           [5, 500]     yes
 
-With few ranges to spend, the best places to split are the largest gaps: the total width is the distance from the least
-to the greatest value less the gaps that are left open, so no other choice covers less. Growing a range-set by a value
-that it does not hold is the same thing: the value becomes a range of its own, and if that is one too many, the smallest
-gap is closed, be it next to the value or elsewhere. Range-sets of two files can be joined but not optimally: within a
-range it is forgotten where the values are.
-
-This module imports nothing of secateur: the collector sends it to Spark's executors by value.
+NULL and NaN are in no range, each has a flag. Ranges of whole numbers that touch are one: between 5 and 6 there is
+nothing. Ends are numpy arrays for numbers and Arrow arrays for decimals and strings, as in
+:class:`secateur.reason.facts.Bound`; no step loops over files or ranges.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Mask = npt.NDArray[np.bool_]
-Positions = npt.NDArray[np.int64]
+from secateur.query.types import DataType
+from secateur.reason.facts import Facts, Numbers
+from secateur.reason.membership import at_most, search, take
+from secateur.reason.verdict import Flags
+from secateur.stats.filestats import Mask
+from secateur.stats.widest import gap_widths, largest
+
+Ends: TypeAlias = Numbers | pa.Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeSet:
-    """Sorted disjoint ranges, both ends included.
+    """The values between ``low[i]`` and ``high[i]`` for any i, and NaN or NULL as flagged."""
 
-    >>> numbers = tightest(pa.array([3, 4, 5, 10, 20, 11]), 2)
-    >>> numbers, len(numbers)
-    ({[3, 11], [20, 20]}, 2)
-    """
-
-    lows: pa.Array
-    highs: pa.Array
+    type: DataType
+    low: Ends
+    high: Ends
+    nan: bool = False
+    null: bool = False
 
     def __len__(self) -> int:
-        return len(self.lows)
+        return len(self.low)
 
-    def __repr__(self) -> str:
-        ends = zip(self.lows.to_pylist(), self.highs.to_pylist(), strict=True)
-        return "{" + ", ".join(f"[{low}, {high}]" for low, high in ends) + "}"
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it."""
+        return not len(self) and not self.nan and not self.null
+
+    def pairs(self) -> list[tuple[Any, Any]]:
+        """The ranges as Python values."""
+        return list(zip(_plain(self.low), _plain(self.high), strict=True))
 
 
-def empty(domain: pa.DataType) -> RangeSet:
-    """No values at all."""
-    return RangeSet(pa.nulls(0, domain), pa.nulls(0, domain))
+def range_set(type_: DataType, pairs: Sequence[tuple[Any, Any]], *, nan: bool = False, null: bool = False) -> RangeSet:
+    """The set of these ranges, in any order.
 
-
-def tightest(values: pa.Array, most: int) -> RangeSet:
-    """At most so many ranges that hold all values, the narrowest in total; neither NULL nor NaN may be among them.
-
-    >>> tightest(pa.array([0, 11, 12, 14, 22]), 2), tightest(pa.array([0, 4, 5, 10, 24, 25]), 2)
-    ({[0, 0], [11, 22]}, {[0, 10], [24, 25]})
+    >>> from secateur.query.types import parse_type
+    >>> range_set(parse_type("int"), [(3000, 5000), (7, 9), (1000, 6000), (10, 12)]).pairs()
+    [(7, 12), (1000, 6000)]
     """
-    if pa.types.is_floating(values.type):
-        values = pc.add(values, 0.0)  # one zero
-    distinct = values.unique()
-    ordered = distinct.take(pc.sort_indices(distinct))
-    return compacted(RangeSet(ordered, ordered), most)
+    low, high = ([pair[i] for pair in pairs] for i in (0, 1))
+    return replace(_merged(type_, _ends(low, type_), _ends(high, type_)), nan=nan, null=null)
 
 
-def compacted(ranges: RangeSet, most: int) -> RangeSet:
-    """The same ranges with the smallest gaps closed, until there are at most so many.
+def values_in(found: Facts, kept: Mask) -> RangeSet | None:
+    """What the entries that are kept can hold, None if the bounds of one that can hold a number are unknown (S1)."""
+    at = np.flatnonzero(_and(found.may_hold_number, kept))
+    if _any(found.low.unknown, at) or _any(found.high.unknown, at):
+        return None
+    low, high = take(found.low.values, at), take(found.high.values, at)
+    nan, null = (bool(_and(flags, kept).any()) for flags in (found.may_hold_nan, found.may_hold_null))
+    return replace(_merged(found.type, low, high), nan=nan and found.type.is_float, null=null)
 
-    >>> compacted(union(pa.array([1, 5, 20]), pa.array([2, 9, 30])), 2)
-    {[1, 9], [20, 30]}
+
+def meets(found: Facts, wanted: RangeSet) -> Flags:
+    """Where an entry may hold a value of the set; an unknown bound is as far out as it can be (S1)."""
+    null = wanted.null and found.may_hold_null
+    nan = wanted.nan and found.may_hold_nan
+    flags = _or(null, nan)
+    if not len(wanted) or found.may_hold_number is False:
+        return flags
+    # The first range that does not end before the entry begins has to begin before the entry ends.
+    least, greatest = _at(wanted.low, 0), _at(wanted.high, -1)
+    everything = np.arange(len(found.low.values))
+    first = search(wanted.high, found.low.known_entries(everything, least))
+    inside = first < len(wanted)
+    begins = take(wanted.low, np.minimum(first, len(wanted) - 1))
+    within = inside & at_most(begins, found.high.known_entries(everything, greatest))
+    return _or(flags, _and(found.may_hold_number, within))
+
+
+def union(sets: Sequence[RangeSet]) -> RangeSet:
+    """What is in one of them.
+
+    >>> from secateur.query.types import parse_type
+    >>> a, b = (range_set(parse_type("double"), pairs) for pairs in ([(1.0, 2.0)], [(1.5, 3.0), (7.0, 7.0)]))
+    >>> union([a, b]).pairs()
+    [(1.0, 3.0), (7.0, 7.0)]
     """
-    if not len(ranges):
-        return ranges
-    gaps = _gaps(ranges.highs[:-1], ranges.lows[1:])
-    open_ = np.flatnonzero(gaps > 1) if pa.types.is_integer(ranges.lows.type) else np.arange(len(gaps))
-    if len(open_) >= most:
-        largest = np.argsort(gaps[open_], kind="stable")[len(open_) - most + 1 :]
-        open_ = np.sort(open_[largest])
-    elif len(open_) == len(gaps):
-        return ranges
-    starts, ends = np.append(0, open_ + 1), np.append(open_, len(gaps))
-    return RangeSet(ranges.lows.take(pa.array(starts)), ranges.highs.take(pa.array(ends)))
+    first = sets[0]
+    low, high = _joined([s.low for s in sets]), _joined([s.high for s in sets])
+    merged = _merged(first.type, low, high)
+    return replace(merged, nan=any(s.nan for s in sets), null=any(s.null for s in sets))
 
 
-def union(lows: pa.Array, highs: pa.Array) -> RangeSet:
-    """The values of any ranges, given in any order, of which each has low <= high.
+def intersection(one: RangeSet, other: RangeSet) -> RangeSet:
+    """What is in both of them.
 
-    >>> union(pa.array([10, 1, 4, 2]), pa.array([12, 3, 5, 2]))
-    {[1, 5], [10, 12]}
+    >>> from secateur.query.types import parse_type
+    >>> a, b = (range_set(parse_type("int"), pairs) for pairs in ([(1, 5), (8, 20)], [(4, 9), (12, 13), (20, 30)]))
+    >>> intersection(a, b).pairs()
+    [(4, 5), (8, 9), (12, 13), (20, 20)]
     """
-    if not len(lows):
-        return RangeSet(lows, highs)
-    low, high = _keys(lows, highs)
-    order = np.argsort(low, kind="stable")
-    low, high = low[order], high[order]
-    reach = np.maximum.accumulate(high)
-    apart = low[1:] > reach[:-1]
-    if pa.types.is_integer(lows.type):
-        apart &= low[1:] - 1 != reach[:-1]  # next to each other is together
-    starts = np.append(0, np.flatnonzero(apart) + 1)
-    ends = np.append(starts[1:] - 1, len(low) - 1)
-    # The value that the reach comes from: where the running maximum was last raised.
-    raised = np.maximum.accumulate(np.where(high == reach, np.arange(len(high)), 0))
-    return RangeSet(lows.take(pa.array(order[starts])), highs.take(pa.array(order[raised[ends]])))
+    flags = {"nan": one.nan and other.nan, "null": one.null and other.null}
+    if not len(one) or not len(other):
+        return RangeSet(one.type, one.low[:0], one.high[:0], **flags)
+    # Each range of the one meets those of the other from the first that ends in it or later to the last that begins.
+    start = search(other.high, one.low)
+    stop = _search_right(other.low, one.high)
+    many = np.maximum(stop - start, 0)
+    ours = np.repeat(np.arange(len(one)), many)
+    theirs = np.arange(len(ours)) - np.repeat(np.cumsum(many) - many, many) + np.repeat(start, many)
+    low = _extreme(take(one.low, ours), take(other.low, theirs), greatest=True)
+    high = _extreme(take(one.high, ours), take(other.high, theirs), greatest=False)
+    return RangeSet(one.type, low, high, **flags)
 
 
-def joined(a: RangeSet, b: RangeSet) -> RangeSet:
-    """The values of either."""
-    return union(pa.concat_arrays([a.lows, b.lows]), pa.concat_arrays([a.highs, b.highs]))
+def compact(values: RangeSet, most: int) -> RangeSet:
+    """At most so many ranges, by closing the smallest gaps between them.
 
-
-def common(a: RangeSet, b: RangeSet) -> RangeSet:
-    """The values of both.
-
-    >>> common(union(pa.array([1, 10]), pa.array([5, 20])), union(pa.array([4, 19]), pa.array([12, 30])))
-    {[4, 5], [10, 12], [19, 20]}
+    >>> from secateur.query.types import parse_type
+    >>> compact(range_set(parse_type("int"), [(1, 2), (5, 6), (100, 101), (103, 110)]), 2).pairs()
+    [(1, 6), (100, 110)]
     """
-    if not len(a) or not len(b):
-        return empty(a.lows.type)
-    a_low, a_high, b_low, b_high = _keys(a.lows, a.highs, b.lows, b.highs)
-    # Each range of a meets a run of ranges of b.
-    first, stop = np.searchsorted(b_high, a_low, side="left"), np.searchsorted(b_low, a_high, side="right")
-    counts = np.maximum(stop - first, 0)
-    mine = np.repeat(np.arange(len(a)), counts)
-    theirs = np.arange(len(mine)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
-    lows = _pick(a.lows, mine, b.lows, theirs, a_low[mine] >= b_low[theirs])
-    highs = _pick(a.highs, mine, b.highs, theirs, a_high[mine] <= b_high[theirs])
-    return RangeSet(lows, highs)
+    if len(values) <= most:
+        return values
+    open_ = largest(gap_widths(_arrow(values.high)[:-1], _arrow(values.low)[1:]), most)
+    firsts, lasts = np.concatenate([[0], open_ + 1]), np.concatenate([open_, [len(values) - 1]])
+    return replace(values, low=take(values.low, firsts), high=take(values.high, lasts))
 
 
-def meets(ranges: RangeSet, lows: pa.Array, highs: pa.Array) -> Mask:
-    """Which of many ranges, each given by its ends, have a value in common with a range-set.
+def grown(values: RangeSet, more: Sequence[Any], most: int) -> RangeSet:
+    """A set that holds more values, each taken in where that widens the whole least.
 
-    >>> meets(union(pa.array([1, 10]), pa.array([5, 20])), pa.array([6, 5, 0, 21]), pa.array([9, 9, 30, 22])).tolist()
-    [False, True, True, False]
+    A value that is in no range becomes one of its own; if that is one too many, the smallest gap is closed, be it next
+    to the value or elsewhere. Values that are gone stay: a set may hold more than there is.
+
+    >>> from secateur.query.types import parse_type
+    >>> begin = range_set(parse_type("int"), [(3, 5), (10, 20), (23, 27)])
+    >>> grown(begin, [6], 3).pairs(), grown(begin, [6, 13, 15, 52], 3).pairs()
+    ([(3, 6), (10, 20), (23, 27)], [(3, 6), (10, 27), (52, 52)])
     """
-    if not len(ranges) or not len(lows):
-        return np.zeros(len(lows), np.bool_)
-    our_low, our_high, low, high = _keys(ranges.lows, ranges.highs, lows, highs)
-    at = np.searchsorted(our_high, low, side="left")
-    found: Mask = (at < len(ranges)) & (our_low[np.minimum(at, len(ranges) - 1)] <= high)
-    return found
+    for value in more:
+        values = compact(union([values, range_set(values.type, [(value, value)])]), most)
+    return values
 
 
-def grown(ranges: RangeSet, values: pa.Array, most: int) -> RangeSet:
-    """A range-set that holds more values: each is taken in where that widens the whole least.
-
-    >>> begin = union(pa.array([3, 10, 23]), pa.array([5, 20, 27]))
-    >>> grown(begin, pa.array([6]), 3), grown(begin, pa.array([6, 13, 15, 52]), 3)
-    ({[3, 6], [10, 20], [23, 27]}, {[3, 6], [10, 27], [52, 52]})
-    """
-    for at in range(len(values)):
-        value = values[at : at + 1]
-        if not meets(ranges, value, value)[0]:
-            ranges = compacted(joined(ranges, RangeSet(value, value)), most)
-    return ranges
-
-
-def _keys(*arrays: pa.Array) -> list[npt.NDArray[Any]]:
-    """Numbers that compare among each other as the values of all arrays do."""
-    if pa.types.is_integer(arrays[0].type) or pa.types.is_floating(arrays[0].type):
-        return [array.to_numpy(zero_copy_only=False) for array in arrays]
-    coded = pa.concat_arrays(list(arrays)).dictionary_encode()
-    rank = np.empty(len(coded.dictionary), np.int64)
-    rank[pc.sort_indices(coded.dictionary).to_numpy()] = np.arange(len(coded.dictionary))
-    ends = np.cumsum([len(array) for array in arrays])[:-1]
-    return np.split(rank[coded.indices.to_numpy()], ends)
+def covers(wanted: RangeSet, other: RangeSet) -> bool:
+    """Whether everything in the other one is in ``wanted``."""
+    if (other.nan and not wanted.nan) or (other.null and not wanted.null):
+        return False
+    if not len(other):
+        return True
+    if not len(wanted):
+        return False
+    first = search(wanted.high, other.high)
+    inside = first < len(wanted)
+    return bool(np.all(inside & at_most(take(wanted.low, np.minimum(first, len(wanted) - 1)), other.low)))
 
 
-def _gaps(highs: pa.Array, lows: pa.Array) -> npt.NDArray[Any]:
-    """How far it is from the end of a range to the start of the next; that the choice is the best rests on it alone."""
-    if pa.types.is_integer(lows.type):
-        # Unsigned, because the distance may not fit in int64.
-        unsigned: npt.NDArray[Any] = lows.to_numpy().view(np.uint64) - highs.to_numpy().view(np.uint64)
-        return unsigned
-    if pa.types.is_floating(lows.type):
-        with np.errstate(over="ignore", invalid="ignore"):
-            distance = lows.to_numpy() - highs.to_numpy()
-        return np.where(np.isnan(distance), np.inf, distance)
-    if pa.types.is_decimal(lows.type):
-        wide = pa.decimal256(40, lows.type.scale)
-        number: npt.NDArray[Any] = pc.subtract(lows.cast(wide), highs.cast(wide)).cast(pa.float64()).to_numpy()
-        return number
-    return _prefix_gaps(highs, lows)
+def _merged(type_: DataType, low: Ends, high: Ends) -> RangeSet:
+    """Sorted, with ranges that overlap, or are whole numbers next to each other, made one."""
+    if not len(low):
+        return RangeSet(type_, low, high)
+    if isinstance(low, np.ndarray):
+        order = np.argsort(low, kind="stable")
+        low, high = low[order], np.maximum.accumulate(high[order])
+        # Not high + 1, which may be too large for its type.
+        apart = low[1:] - 1 > high[:-1] if low.dtype == np.int64 else low[1:] > high[:-1]
+        # Where low - 1 overflowed, it is the least number and does not follow any.
+        apart &= low[1:] > high[:-1]
+    else:
+        order = pc.sort_indices(low).to_numpy()
+        low, high = take(low, order), take(high, order)
+        # Where the greatest end so far is: ranks stand for values that numpy cannot compare.
+        ranks = pc.rank(pa.concat_arrays([low, high]), tiebreaker="dense").to_numpy().astype(np.int64)
+        lows, highs = ranks[: len(low)], ranks[len(low) :]
+        furthest = np.maximum.accumulate(highs)
+        apart = lows[1:] > furthest[:-1]
+        reached = np.maximum.accumulate(np.where(highs == furthest, np.arange(len(highs)), 0))
+        high = take(high, reached)
+    firsts = np.flatnonzero(np.concatenate([[True], apart]))
+    lasts = np.concatenate([firsts[1:] - 1, [len(low) - 1]])
+    return RangeSet(type_, take(low, firsts), take(high, lasts))
 
 
-def _prefix_gaps(highs: pa.Array, lows: pa.Array) -> npt.NDArray[Any]:
-    """For strings, the eight bytes after those that all begin with, as numbers: they grow as the strings do."""
-    if not len(lows):
-        return np.zeros(0)
-    first, last = highs[0].as_py(), lows[-1].as_py()
-    alike = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    high, low = (
-        np.array(pc.binary_slice(part, alike, alike + 8).to_pylist(), "S8").view(">u8").astype(np.uint64)
-        for part in (highs, lows)
-    )
-    return low - high
+def _search_right(values: Ends, needles: Ends) -> npt.NDArray[np.int64]:
+    """For each needle the position of the first value above it; the values are distinct."""
+    if isinstance(values, np.ndarray):
+        return np.searchsorted(values, needles, side="right")
+    at = search(values, needles)
+    reached = np.minimum(at, len(values) - 1)
+    return at + ((at < len(values)) & at_most(take(values, reached), needles))
 
 
-def _pick(a: pa.Array, at: Positions, b: pa.Array, b_at: Positions, ours: Mask) -> pa.Array:
-    """Of two arrays at some positions each, the first one's value where ``ours``."""
-    both = pa.concat_arrays([a, b])
-    return both.take(pa.array(np.where(ours, at, b_at + len(a))))
+def _extreme(one: Ends, other: Ends, *, greatest: bool) -> Ends:
+    if isinstance(one, np.ndarray):
+        return np.maximum(one, other) if greatest else np.minimum(one, other)
+    ours = at_most(other, one) if greatest else at_most(one, other)
+    # By position and not by if_else, which garbles slices of strings before Arrow 24 (apache/arrow#49410).
+    at = np.where(ours, np.arange(len(one)), np.arange(len(one)) + len(one))
+    return take(pa.concat_arrays([one, other]), at)
+
+
+def _ends(values: Sequence[Any], type_: DataType) -> Ends:
+    domain = type_.domain
+    array = pa.array(values, domain)
+    return array.to_numpy(zero_copy_only=False) if domain in (pa.int64(), pa.float64()) else array
+
+
+def _joined(ends: Sequence[Ends]) -> Ends:
+    if isinstance(ends[0], np.ndarray):
+        return np.concatenate([np.asarray(each) for each in ends])
+    return pa.concat_arrays(ends)
+
+
+def _plain(ends: Ends) -> list[Any]:
+    values: list[Any] = ends.tolist() if isinstance(ends, np.ndarray) else ends.to_pylist()
+    return values
+
+
+def _arrow(ends: Ends) -> pa.Array:
+    return pa.array(ends) if isinstance(ends, np.ndarray) else ends
+
+
+def _at(ends: Ends, position: int) -> Any:
+    return ends[position] if isinstance(ends, np.ndarray) else ends[position].as_py()
+
+
+def _any(flags: Flags, at: npt.NDArray[np.int64]) -> bool:
+    return (flags and len(at) > 0) if isinstance(flags, bool) else bool(flags[at].any())
+
+
+def _and(flags: Flags, mask: Mask) -> Mask:
+    both: Mask = mask & flags
+    return both
+
+
+def _or(one: Flags, other: Flags) -> Flags:
+    if one is True or other is True:
+        return True
+    return other if one is False else one if other is False else one | other

@@ -6,6 +6,7 @@ times (its subqueries, the early and the late step); the parts share the query's
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,8 @@ from typing import Any
 from secateur.report.summary import PlanningTime, Reason, ScanSummary, Summary
 
 _DRAFTS = 2000
+_OF_FILTERS = ("no-filter", "not-selective")
+_OF_BOUNDARIES = ("no-boundary", "boundary-not-selective")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,10 @@ class History:
         """Takes in the JVM's records, in order."""
         with self._lock:
             for record in records:
+                if "runtime" in record:  # of a query that was planned before
+                    if record["query"] in self._stories:
+                        self._stories[record["query"]] = _ran(self._stories[record["query"]], record["runtime"])
+                    continue
                 kept = self._explained if record.get("explained") else self._stories
                 query = record["query"]
                 story = kept.pop(query, None) or _Story()
@@ -92,15 +99,67 @@ def _extended(story: _Story, record: Mapping[str, Any], draft: Draft | None) -> 
     changed = dict(enumerate(record.get("changed", ())))
     scans = dict(story.scans)
     for wire in record["scans"]:
-        scan = drafted.get(wire["id"]) or unpruned(wire, code, record.get("text", ""))
+        before = story.scans.get((wire["table"], wire["use"])) if wire.get("decided") else None
+        scan = drafted.get(wire["id"]) or before or unpruned(wire, code, record.get("text", ""))
+        if before is not None and scan is not before:
+            scan = _continued(before, scan)
         if changed.get(wire["id"]):
             scan = _with_changed(scan, changed[wire["id"]])
         if wire["id"] in record.get("unsaid", ()):
             scan = replace(scan, implied=())
+        if scan.runtime and wire["id"] not in record.get("asking", ()):
+            scan = _not_asked(scan)
         scans[wire["table"], wire["use"]] = scan
     if "left" in record:
         scans = {key: scan if key[1] in record["left"] else _removed(scan) for key, scan in scans.items()}
     return _Story(scans, _longer(story.planning, record, draft), reasons)
+
+
+def _continued(before: ScanSummary, late: ScanSummary) -> ScanSummary:
+    """A scan that both steps looked at; once the late one narrowed it, it does not matter that filters did not."""
+    narrowed = late.files_kept != before.files_kept or late.runtime
+    moot = (_OF_FILTERS if narrowed else ()) + (_OF_BOUNDARIES if late.runtime else ())
+    earlier = tuple(r for r in before.reasons if r.code not in moot)
+    return replace(
+        late,
+        passes=(*before.passes, *late.passes),
+        reasons=(*earlier, *(r for r in late.reasons if r not in earlier)),
+        joins=(*before.joins, *late.joins),
+        implied=(*before.implied, *late.implied),
+    )
+
+
+def _not_asked(scan: ScanSummary) -> ScanSummary:
+    text = f"{scan.table} cannot be narrowed at run time: its scan, or what lies below the sort, does not allow it"
+    return replace(scan, runtime=(), reasons=(*scan.reasons, Reason("not-asked", text)))
+
+
+def _ran(story: _Story, done: Mapping[str, Any]) -> _Story:
+    """The story with what a scan was told while the query ran."""
+    key = (done["table"], done["use"])
+    before = story.scans.get(key)
+    if before is None or not before.runtime:
+        return story
+    told = json.loads(done["told"]) if done["told"] else {}
+    step = replace(
+        before.runtime[-1],
+        condition=told.get("condition", ""),
+        files_before=before.files_kept,
+        files_after=done["kept"],
+        ms=round(done["ns"] / 1e6, 3),
+    )
+    scan = replace(before, runtime=(*before.runtime[:-1], step), files_kept=done["kept"])
+    if step.condition:
+        scan = replace(scan, bytes_kept=told.get("bytes"), rows_kept=told.get("rows"), row_groups_kept=None)
+    if done["changed"]:
+        scan = _with_changed(replace(scan, files_kept=done["kept"] - done["changed"]), done["changed"])
+    if done["failed"]:
+        text = f"{scan.table} was not narrowed at run time: {done['failed']}"
+        scan = replace(scan, reasons=(*scan.reasons, Reason("runtime-failed", text)))
+    elif not step.condition:
+        text = f"{scan.table} was not narrowed at run time: {step.plan}, but they hold too few rows"
+        scan = replace(scan, reasons=(*scan.reasons, Reason("wave-too-few", text)))
+    return replace(story, scans={**story.scans, key: scan})
 
 
 def _removed(scan: ScanSummary) -> ScanSummary:
@@ -132,7 +191,7 @@ def unpruned(wire: Mapping[str, Any], code: str, text: str) -> ScanSummary:
 
 
 def _with_changed(scan: ScanSummary, count: int) -> ScanSummary:
-    text = f"{count:,} files are not as they were listed any more and are read; refresh the table to prune them again"
+    text = f"{count:,} files are read, since files are not as they were listed; refresh the table to prune them again"
     kept = None if scan.files_kept is None else scan.files_kept + count
     return replace(
         scan, files_kept=kept, bytes_kept=None, rows_kept=None, row_groups_kept=None,

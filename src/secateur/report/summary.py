@@ -37,6 +37,40 @@ class PassRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinRecord:
+    """What a table was told by one that it joins with: its column takes only values in so many ranges.
+
+    >>> JoinRecord("part", "l_partkey", 14, 1000, 50).files_after
+    50
+    """
+
+    sender: str
+    column: str
+    ranges: int
+    files_before: int
+    files_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeStep:
+    """What one technique does to one scan while the query runs; None until it has run.
+
+    >>> step = RuntimeStep("waves", "the first 4 files are read", "ts >= 2024-05-01 00:00:00Z", 2000, 20, 1.5)
+    >>> step.name, step.files_before, step.files_after
+    ('waves', 2000, 20)
+    """
+
+    name: str
+    plan: str
+    """What is to be done, in words."""
+    condition: str = ""
+    """What was found out: the rows that the query needs satisfy it."""
+    files_before: int | None = None
+    files_after: int | None = None
+    ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ScanSummary:
     """One use of a table in the query; None means that nobody knows.
 
@@ -59,6 +93,10 @@ class ScanSummary:
     reasons: tuple[Reason, ...] = ()
     implied: tuple[str, ...] = ()
     """Conditions that follow from the query's, given to Spark so that it can skip row groups and pages by them."""
+    joins: tuple[JoinRecord, ...] = ()
+    """What the tables that it joins with told it before the query ran."""
+    runtime: tuple[RuntimeStep, ...] = ()
+    """What is found out while the query runs, and what it did to the scan once the query ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +147,8 @@ class Summary:
             scan["passes"] = list(scan["passes"])
             scan["reasons"] = list(scan["reasons"])
             scan["implied"] = list(scan["implied"])
+            scan["joins"] = list(scan["joins"])
+            scan["runtime"] = list(scan["runtime"])
         return {**plain, "scans": list(plain["scans"]), "reasons": list(plain["reasons"])}
 
     def __str__(self) -> str:

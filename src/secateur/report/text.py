@@ -69,11 +69,33 @@ def _scan(scan: ScanSummary) -> list[str]:
         for done in scan.passes
         if done.files_after < done.files_before
     ]
+    lines += [f"    {told}" for told in told_by_joins(scan)]
     for condition in scan.implied:
         lines += _wrapped(f"implied: {condition}", "    ")
+    for step in scan.runtime:
+        lines += _wrapped(f"{step.name}: {step.plan}", "    ")
+        if step.files_before is not None and step.files_after is not None:
+            lines += _wrapped(
+                f"{step.name}: {step.files_before:,} → {step.files_after:,} files at run time"
+                + (f", where {step.condition}" if step.condition else ""), "    ",
+            )  # fmt: skip
     for reason in scan.reasons:
         lines += _wrapped(f"{reason.text} [{reason.code}]", "    ")
     return lines
+
+
+def told_by_joins(scan: ScanSummary) -> list[str]:
+    """What the tables that it joins with told a scan, and what came of it.
+
+    >>> from secateur.report.summary import *
+    >>> told_by_joins(ScanSummary("lineitem", "parquet", joins=(JoinRecord("part", "l_partkey", 14, 1000, 50),)))
+    ['part → lineitem, l_partkey in 14 ranges, 1,000 → 50 files']
+    """
+    return [
+        f"{join.sender} → {scan.table}, {join.column} in {join.ranges:,} range{'s' * (join.ranges != 1)}, "
+        f"{join.files_before:,} → {join.files_after:,} files"
+        for join in scan.joins
+    ]
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

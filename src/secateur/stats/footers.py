@@ -214,7 +214,7 @@ class FileSchema:
                 self.fields = json.dumps([[f.name, _tree(f.type)] for f in arrow], ensure_ascii=False)
             else:
                 nested = []
-        except (pa.ArrowException, NotImplementedError):  # a type that Arrow does not have
+        except (pa.ArrowException, NotImplementedError):  # a type that Arrow does not have: names stay unknown (S1)
             pass
         self.keys: list[tuple[Path, str]] = []
         self.columns: list[tuple[int, str, str, int]] = []

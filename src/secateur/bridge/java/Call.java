@@ -31,6 +31,7 @@ final class Call {
   boolean applied = false;
   int[] changed = new int[0];
   boolean[] unsaid = new boolean[0];
+  boolean[] asked = new boolean[0];
 
   Call(Bridge bridge, SQLConf conf, boolean late) {
     this.bridge = bridge;
@@ -160,26 +161,30 @@ final class Call {
     boolean first = true;
     for (int i = 0; scans != null && i < scans.size(); i++) {
       Scan scan = (Scan) scans.get(i);
-      if (scan.decided) continue;
+      if (scan.decided && scan.skipped == null) continue;
       if (!first) out.append(',');
       first = false;
       scan.write(out, i);
     }
     out.append(']');
-    out.append(",\"unsaid\":[");
-    first = true;
-    for (int i = 0; i < unsaid.length; i++) {
-      if (!unsaid[i]) continue;
-      out.append(first ? "" : ",").append(i);
-      first = false;
-    }
-    out.append(']');
+    flagged(out.append(",\"unsaid\":["), unsaid);
+    flagged(out.append(",\"asking\":["), asked);
     if (left != null) {
       out.append(",\"left\":[");
       for (int i = 0; i < left.size(); i++) out.append(i > 0 ? "," : "").append(((Scan) left.get(i)).use());
       out.append(']');
     }
     return out.append('}').toString();
+  }
+
+  private static void flagged(StringBuilder out, boolean[] flags) {
+    boolean first = true;
+    for (int i = 0; i < flags.length; i++) {
+      if (!flags[i]) continue;
+      out.append(first ? "" : ",").append(i);
+      first = false;
+    }
+    out.append(']');
   }
 
   /** Python answered, but only with what went wrong there. */

@@ -106,10 +106,10 @@ final class Listing extends FileSet {
     return a == b || a.getLen() == b.getLen() && a.getModificationTime() == b.getModificationTime() && a.getPath().equals(b.getPath());
   }
 
-  /** Whether the file is one of those that `skip` names; a file that is not as it was listed is never skipped. */
-  boolean skips(BitSet skip, FileStatus status) {
+  /** The file's ordinal, -1 if it is not as it was listed: then it is never skipped. */
+  int number(FileStatus status) {
     Integer at = (Integer) places().get(status.getPath());
-    return at != null && skip.get(at.intValue()) && same(files[at.intValue()], status);
+    return at != null && same(files[at.intValue()], status) ? at.intValue() : -1;
   }
 
   private Map places() {
@@ -130,7 +130,7 @@ final class Listing extends FileSet {
 
   /**
    * Takes files off `skip` that are listed more than once and not skipped everywhere: two partitions of a catalog table may have
-   * one location, and `skips` finds a file by its path alone.
+   * one location, and `number` finds a file by its path alone.
    */
   private void keepShared(BitSet skip) {
     if (places().size() == files.length) return;

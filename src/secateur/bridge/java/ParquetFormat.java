@@ -14,6 +14,7 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.types.Metadata;
 import scala.Option;
 
 /** Plain Parquet files under Spark's own file source; other file sources are declined here, too. */
@@ -38,7 +39,18 @@ final class ParquetFormat extends Format {
     boolean parquet = files.fileFormat().getClass().getName().equals(PARQUET);
     scan.format = format(files.fileFormat(), parquet);
     scan.decided = index instanceof PrunedFileIndex || state.has(scan.use());
-    if (scan.decided) return scan;
+    if (scan.decided && !(late && state.reopens(scan.use()))) return scan;
+    if (scan.decided) {
+      if (index instanceof PrunedFileIndex && ((PrunedFileIndex) index).numbered) return scan;
+      scan.skipped = new BitSet();
+      if (index instanceof PrunedFileIndex) {
+        PrunedFileIndex pruned = (PrunedFileIndex) index;
+        scan.index = pruned.inner;
+        scan.files = scan.listing = pruned.listing;
+        scan.skipped = pruned.skip;
+        return scan;
+      }
+    }
     String kind = index.getClass().getName();
     if (relation.isStreaming()) {
       scan.declined = "it is a streaming source";
@@ -129,8 +141,17 @@ final class ParquetFormat extends Format {
     }
 
     LogicalPlan without(BitSet skip) throws Exception {
-      PrunedFileIndex pruned = new PrunedFileIndex(index, listing, skip);
+      PrunedFileIndex pruned = new PrunedFileIndex(index, listing, skip, false);
       return withSize(CaseClass.with(relation, "relation", CaseClass.with(source, "location", pruned)), pruned.sizeInBytes());
+    }
+
+    LogicalPlan asking(BitSet skip, Question question, LogicalPlan values) throws Exception {
+      if (!Numbered.fits(source)) return null;
+      PrunedFileIndex numbered = new PrunedFileIndex(index, listing, skip, true);
+      Object asked = CaseClass.with(source, "location", numbered);
+      asked = CaseClass.with(asked, "partitionSchema", Numbered.with(source.partitionSchema(), Metadata.empty()));
+      LogicalRelation sized = (LogicalRelation) withSize(relation, numbered.sizeInBytes());
+      return Numbered.asking(sized, (HadoopFsRelation) asked, Metadata.empty(), question, values);
     }
 
     /** A table of the catalog was listed for the decision; Spark need not ask the catalog and list it once more. */

@@ -9,26 +9,37 @@ import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 
 /** Applies the edits of one decision to the plan that was written: nothing here decides. */
 final class PlanEditor {
   private final List scans;
+  private final List sorts;
+  private final QueryState state;
   private final LogicalPlan[] edits;
   private final List[] implied; // per scan, conditions to put above it, null if none
+  private final Wave[] waves; // per scan, what it is to ask at run time, null if nothing
   private int next = 0;
   final int[] changed; // per scan, files that Python skipped and that are kept, since they are not as they were listed
+  private final Boolean[] stale; // per scan, whether a file that may be read is not as it was listed; null if nobody asked yet
   final boolean[] unsaid; // per scan, implied conditions were left out, since files are not as they were listed
+  final boolean[] asking; // per scan, it asks at run time
   boolean pruned = false;
   boolean emptied = false;
 
-  PlanEditor(List scans) {
+  PlanEditor(List scans, List sorts, QueryState state) {
     this.scans = scans;
+    this.sorts = sorts;
+    this.state = state;
     this.edits = new LogicalPlan[scans.size()];
     this.implied = new List[scans.size()];
+    this.waves = new Wave[scans.size()];
+    this.asking = new boolean[scans.size()];
     this.changed = new int[scans.size()];
     this.unsaid = new boolean[scans.size()];
+    this.stale = new Boolean[scans.size()];
   }
 
   void read(List wanted) throws Exception {
@@ -41,13 +52,39 @@ final class PlanEditor {
       BitSet skip = BitSet.valueOf(Base64.getDecoder().decode((String) edit.get("skip")));
       if (skip.length() > scan.files.count) throw new IllegalStateException("an edit skips files that do not exist");
       if (skip.cardinality() != ((Number) edit.get("skipped")).intValue()) throw new IllegalStateException("an edit does not add up");
-      changed[id] = scan.files.keepChanged(skip);
+      if (scan.skipped != null) skip.andNot(scan.skipped); // those were looked at when they were skipped
+      if (restsOnChanged((List) edit.get("relies"))) {
+        changed[id] += skip.cardinality();
+        unsaid[id] = true;
+        continue;
+      }
+      changed[id] += scan.files.keepChanged(skip);
+      if (scan.skipped != null && !skip.isEmpty()) skip.or(scan.skipped);
       if (Integer.valueOf(1).equals(edit.get("rows")) && keptHasChanged(id, scan, skip)) continue;
       imply(id, scan, (List) edit.get("implied"), edit.get("counted"), skip);
+      BitSet all = skip.isEmpty() && scan.skipped != null ? scan.skipped : skip;
+      if (edit.get("runtime") != null && all.cardinality() < scan.files.count) waves[id] = new Wave(scan, all, (Map) edit.get("runtime"), state);
       if (skip.isEmpty()) continue;
       pruned = true;
       edits[id] = skip.cardinality() == scan.files.count ? empty(scan) : scan.without(skip);
     }
+  }
+
+  /** Whether an edit rests on what the files of other scans hold, and one of these is not as it was listed. */
+  private boolean restsOnChanged(List others) {
+    boolean found = false;
+    for (int i = 0; others != null && i < others.size(); i++) {
+      int id = ((Number) others.get(i)).intValue();
+      Scan scan = (Scan) scans.get(id);
+      if (stale[id] == null) {
+        BitSet all = new BitSet();
+        all.set(0, scan.files.count);
+        if (scan.skipped != null) all.andNot(scan.skipped);
+        stale[id] = Boolean.valueOf(scan.files.keepChanged(all) > 0);
+      }
+      found = found || stale[id].booleanValue();
+    }
+    return found;
   }
 
   /** An edit that rests on the rows of the files that are kept is void if one of them is not as it was listed. */
@@ -84,7 +121,7 @@ final class PlanEditor {
   void keepListed() throws Exception {
     for (int i = 0; i < edits.length; i++) {
       Scan scan = (Scan) scans.get(i);
-      if (edits[i] == null) edits[i] = scan.asListed();
+      if (edits[i] == null && scan.skipped == null) edits[i] = scan.asListed();
     }
   }
 
@@ -109,11 +146,65 @@ final class PlanEditor {
         return ((Expression) e).transformDown(new Subqueries(PlanEditor.this));
       }
     });
+    if (node instanceof Sort) {
+      for (int i = next; i < waves.length; i++) {
+        if (waves[i] != null && sorts.get(waves[i].sort) == node) ask(i, (Sort) node);
+      }
+    }
     return (LogicalPlan) edited.mapChildren(new AbstractFunction1() {
       public Object apply(Object child) {
         return edit((LogicalPlan) child);
       }
     });
+  }
+
+  /** Makes a scan below a sort ask where the first rows end, by what the sort would give if the scan read its first wave only. */
+  private void ask(int id, Sort sort) {
+    int at = next;
+    LogicalPlan usual = edits[id];
+    try {
+      edits[id] = waves[id].first();
+      if (implied[id] != null) edits[id] = Conditions.above(edits[id], implied[id]);
+      LogicalPlan below = edit(sort.child());
+      // What gives other rows when it runs again tells nothing of the rows of this run.
+      LogicalPlan asked = below.deterministic() ? waves[id].asking(Boundary.of(sort, below, waves[id].count)) : null;
+      if (asked != null && implied[id] != null) asked = Conditions.above(asked, implied[id]);
+      edits[id] = asked == null ? usual : asked;
+      asking[id] = asked != null;
+    } catch (Exception other) {
+      edits[id] = usual; // this Spark has other classes: the scan is read as it was decided
+    } finally {
+      next = at;
+    }
+  }
+
+  /** What a scan is to ask at run time: where the first `count` rows of a sort end, as far as the files of its first wave tell. */
+  static final class Wave {
+    final int sort;
+    final int count;
+    private final Scan scan;
+    private final BitSet skip;
+    private final BitSet others;
+    private final Question question;
+
+    Wave(Scan scan, BitSet skip, Map wire, QueryState state) {
+      this.scan = scan;
+      this.skip = skip;
+      sort = ((Number) wire.get("sort")).intValue();
+      count = ((Number) wire.get("count")).intValue();
+      others = BitSet.valueOf(Base64.getDecoder().decode((String) wire.get("wave")));
+      if (others.length() > scan.files.count || others.intersects(skip)) throw new IllegalStateException("a wave has files that are not read");
+      others.flip(0, scan.files.count);
+      question = new Question((String) wire.get("id"), scan, skip, state);
+    }
+
+    LogicalPlan first() throws Exception {
+      return scan.without(others);
+    }
+
+    LogicalPlan asking(LogicalPlan values) throws Exception {
+      return scan.asking(skip, question, values);
+    }
   }
 
   static final class Subqueries extends AbstractPartialFunction {

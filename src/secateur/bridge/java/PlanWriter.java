@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ExpressionWithRandomSeed;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
@@ -20,6 +21,7 @@ import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.Like;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.Nondeterministic;
 import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.Or;
@@ -29,15 +31,22 @@ import org.apache.spark.sql.catalyst.expressions.Randn;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.expressions.TimestampAdd;
 import org.apache.spark.sql.catalyst.expressions.TimestampDiff;
+import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sample;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -48,11 +57,13 @@ import scala.jdk.javaapi.CollectionConverters;
 final class PlanWriter {
   final StringBuilder out = new StringBuilder(1024);
   final List scans = new ArrayList();
+  final List sorts = new ArrayList(); // the global ones, by the number that Python knows them by
   final Zones zones = new Zones();
   final List nodes = new ArrayList(); // the expressions that can be evaluated on constants, by the number that Python knows them by
   private final boolean late;
   private final QueryState state;
   private final SQLConf conf;
+  private boolean evaluable = true; // whether the node at hand is one whose expressions Python may ask to have evaluated
 
   PlanWriter(boolean late, QueryState state, SQLConf conf) {
     this.late = late;
@@ -62,8 +73,7 @@ final class PlanWriter {
 
   boolean undecided() {
     for (int i = 0; i < scans.size(); i++) {
-      Scan scan = (Scan) scans.get(i);
-      if (!scan.decided && scan.declined.isEmpty()) return true;
+      if (((Scan) scans.get(i)).open()) return true;
     }
     return false;
   }
@@ -89,28 +99,34 @@ final class PlanWriter {
       out.append(",\"c\":[]}");
       return;
     }
-    boolean modelled = node instanceof Filter || node instanceof Project || node instanceof LocalLimit || node instanceof Sort;
-    if (node instanceof Sort && ((Sort) node).global()) out.append(",\"g\":1");
+    evaluable = node instanceof Filter || node instanceof Project || node instanceof LocalLimit || node instanceof Sort;
+    int from = 0; // the expressions that Python reads, of all that the node has
+    int to = evaluable || shape(node) ? Integer.MAX_VALUE : 0;
+    if (node instanceof Window) to = (from = ((Window) node).windowExpressions().size()) + ((Window) node).partitionSpec().size();
+    if (node instanceof Sort && ((Sort) node).global()) {
+      out.append(",\"g\":1,\"s\":").append(sorts.size());
+      sorts.add(node);
+    }
     List subqueries = new ArrayList();
     List expressions = CollectionConverters.asJava(node.expressions());
     boolean random = node instanceof Sample;
     for (int i = 0; i < expressions.size(); i++) random = random || random((Expression) expressions.get(i));
     if (random) out.append(",\"r\":1");
-    if (modelled) out.append(",\"x\":[");
+    if (to > 0) out.append(",\"x\":[");
     for (int i = 0; i < expressions.size(); i++) {
-      if (!modelled) {
+      if (i < from || i >= to) {
         subqueries((Expression) expressions.get(i), subqueries);
         continue;
       }
-      if (i > 0) out.append(',');
+      if (i > from) out.append(',');
       expression((Expression) expressions.get(i), subqueries);
     }
-    if (modelled) out.append(']');
+    if (to > 0) out.append(']');
     if (!subqueries.isEmpty()) {
       out.append(",\"q\":[");
       for (int i = 0; i < subqueries.size(); i++) {
         if (i > 0) out.append(',');
-        plan((LogicalPlan) subqueries.get(i));
+        subquery((PlanExpression) subqueries.get(i));
       }
       out.append(']');
     }
@@ -120,6 +136,48 @@ final class PlanWriter {
       plan((LogicalPlan) node.children().apply(i));
     }
     out.append("]}");
+  }
+
+  /** Writes what a node has beside its expressions; whether Python reads these, too. */
+  private boolean shape(LogicalPlan node) {
+    if (node instanceof Join) {
+      Object type = ((Join) node).joinType();
+      Json.field(out.append(','), "j", type instanceof ExistenceJoin ? "ExistenceJoin" : type.toString());
+      if (type instanceof ExistenceJoin) out.append(",\"e\":").append(((ExistenceJoin) type).exists().exprId().id());
+    } else if (node instanceof Aggregate) {
+      out.append(",\"g\":").append(((Aggregate) node).groupingExpressions().size());
+    } else if (node instanceof Window) {
+      ids(",\"o\":", ((Window) node).windowExpressions());
+    } else if (node instanceof Expand) {
+      out.append(",\"g\":").append(node.output().size());
+    } else if (node instanceof Union) {
+      ids(",\"o\":", node.output());
+      out.append(",\"i\":[");
+      for (int i = 0; i < node.children().size(); i++) ids(i > 0 ? "," : "", ((LogicalPlan) node.children().apply(i)).output());
+      out.append(']');
+    } else if (node instanceof Generate) {
+      ids(",\"o\":", ((Generate) node).generatorOutput());
+      return false;
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  private void ids(String before, scala.collection.Seq attributes) {
+    out.append(before).append('[');
+    for (int i = 0; i < attributes.size(); i++) {
+      if (i > 0) out.append(',');
+      out.append(((NamedExpression) attributes.apply(i)).exprId().id());
+    }
+    out.append(']');
+  }
+
+  private void subquery(PlanExpression e) throws Exception {
+    boolean pruning = e instanceof DynamicPruningSubquery; // a copy of the other side of a join, to be told apart
+    if (pruning) out.append("{\"n\":\"DynamicPruning\",\"c\":[");
+    plan((LogicalPlan) e.plan());
+    if (pruning) out.append("]}");
   }
 
   /** Whether the value for one row depends on which rows came before it: rand(42), monotonically_increasing_id() and their kind. */
@@ -135,7 +193,7 @@ final class PlanWriter {
 
   /** Every subquery below an expression, in the order of a walk from the top. */
   private static void subqueries(Expression e, List found) {
-    if (e instanceof PlanExpression && ((PlanExpression) e).plan() instanceof LogicalPlan) found.add(((PlanExpression) e).plan());
+    if (e instanceof PlanExpression && ((PlanExpression) e).plan() instanceof LogicalPlan) found.add(e);
     for (int i = 0; i < e.children().size(); i++) subqueries((Expression) e.children().apply(i), found);
   }
 
@@ -150,7 +208,7 @@ final class PlanWriter {
       Json.value(out, ((Literal) e).value());
       type(e);
     } else {
-      if (e instanceof PlanExpression && ((PlanExpression) e).plan() instanceof LogicalPlan) subqueries.add(((PlanExpression) e).plan());
+      if (e instanceof PlanExpression && ((PlanExpression) e).plan() instanceof LogicalPlan) subqueries.add(e);
       call(e, subqueries);
     }
     out.append('}');
@@ -164,7 +222,7 @@ final class PlanWriter {
     type(e);
     String zone = zones.of(e);
     if (zone != null) Json.field(out.append(','), "z", zone);
-    if (worthEvaluating(e) && Constants.evaluable(e)) {
+    if (evaluable && worthEvaluating(e) && Constants.evaluable(e)) {
       out.append(",\"k\":").append(nodes.size());
       nodes.add(e);
       String parameters = Constants.parameters(e);
@@ -238,7 +296,13 @@ final class PlanWriter {
   }
 
   private void type(Expression e) {
-    Json.field(out.append(','), "t", e.dataType().catalogString());
+    String type;
+    try {
+      type = e.dataType().catalogString();
+    } catch (Exception none) { // some parts of aggregates have none, and say so by an error
+      type = "unknown";
+    }
+    Json.field(out.append(','), "t", type);
   }
 
   /** The session's settings that travel with a query, and every option of secateur that is set. */

@@ -3,13 +3,19 @@ package secateur;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.command.SetCommand;
 import org.apache.spark.sql.internal.SQLConf;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** Both steps in the optimizer: write the plan, ask Python, apply the answer. Whatever goes wrong, the plan stays. */
 public final class PruneRule extends Rule {
@@ -65,6 +71,7 @@ public final class PruneRule extends Rule {
 
   private LogicalPlan prune(LogicalPlan plan, Call call, SQLConf conf) throws Exception {
     call.state.root = plan;
+    call.state.reopens = late && relatesRows(plan);
     PlanWriter writer = new PlanWriter(late, call.state, conf);
     writer.plan(plan);
     call.scans = writer.scans;
@@ -73,20 +80,37 @@ public final class PruneRule extends Rule {
     if (!ask) return plan;
     for (int i = 0; i < writer.scans.size(); i++) {
       Scan scan = (Scan) writer.scans.get(i);
-      if (scan.files != null) call.state.add(scan.use());
+      if (scan.files == null) continue;
+      call.state.add(scan.use());
+      if (late) call.state.close(scan.use());
     }
     Map answer = call.decide(writer);
-    PlanEditor editor = new PlanEditor(writer.scans);
+    PlanEditor editor = new PlanEditor(writer.scans, writer.sorts, call.state);
     editor.read((List) answer.get("edits"));
     editor.keepListed();
     editor.imply();
     LogicalPlan edited = editor.apply(plan);
     call.changed = editor.changed;
     call.unsaid = editor.unsaid;
+    call.asked = editor.asking;
     call.applied = editor.pruned;
     call.state.emptied = call.state.emptied || editor.emptied;
     // After the early step Spark does this itself.
     return late && editor.emptied ? PropagateEmptyRelation$.MODULE$.apply(edited) : edited;
+  }
+
+  /** Whether rows are needed only if other rows are there, as in a join or ORDER BY with LIMIT: what the filters of one scan cannot tell. */
+  private static boolean relatesRows(LogicalPlan plan) {
+    if (plan instanceof Join || plan instanceof LocalLimit && sorted(((LocalLimit) plan).child())) return true;
+    for (int i = 0; i < plan.children().size(); i++) if (relatesRows((LogicalPlan) plan.children().apply(i))) return true;
+    List inner = CollectionConverters.asJava(plan.subqueries());
+    for (int i = 0; i < inner.size(); i++) if (relatesRows((LogicalPlan) inner.get(i))) return true;
+    return false;
+  }
+
+  private static boolean sorted(LogicalPlan plan) {
+    while (plan instanceof Project || plan instanceof Filter) plan = (LogicalPlan) plan.children().apply(0);
+    return plan instanceof Sort;
   }
 
   /** A wrong option in a SET command: the only error that secateur raises in a query. */

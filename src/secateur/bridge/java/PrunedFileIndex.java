@@ -8,6 +8,7 @@ import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.collection.immutable.Seq;
@@ -15,12 +16,14 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** What the original index lists, less the files that cannot contribute. Files are matched by path, length and time. */
 public final class PrunedFileIndex implements FileIndex {
-  private final FileIndex inner;
-  private final Listing listing;
-  private final BitSet skip;
+  final FileIndex inner;
+  final Listing listing;
+  final BitSet skip;
+  final boolean numbered; // every file is a partition, with its number in a hidden column
   private final long size;
 
-  PrunedFileIndex(FileIndex inner, Listing listing, BitSet skip) {
+  PrunedFileIndex(FileIndex inner, Listing listing, BitSet skip, boolean numbered) {
+    this.numbered = numbered;
     this.inner = inner;
     this.listing = listing;
     this.skip = skip;
@@ -38,7 +41,10 @@ public final class PrunedFileIndex implements FileIndex {
       scala.collection.Iterator it = partition.files().iterator();
       while (it.hasNext()) {
         FileStatusWithMetadata file = (FileStatusWithMetadata) it.next();
-        if (!listing.skips(skip, file.fileStatus())) kept.add(file);
+        int number = listing.number(file.fileStatus());
+        if (number >= 0 && skip.get(number)) continue;
+        if (numbered) out.add(Numbered.partition(partition.values(), inner.partitionSchema(), file, number));
+        else kept.add(file);
       }
       if (!kept.isEmpty()) out.add(partition.copy(partition.values(), (Seq) CollectionConverters.asScala(kept).toList()));
     }
@@ -66,7 +72,7 @@ public final class PrunedFileIndex implements FileIndex {
   }
 
   public StructType partitionSchema() {
-    return inner.partitionSchema();
+    return numbered ? Numbered.with(inner.partitionSchema(), Metadata.empty()) : inner.partitionSchema();
   }
 
   public Option metadataOpsTimeNs() {
@@ -76,7 +82,8 @@ public final class PrunedFileIndex implements FileIndex {
   public boolean equals(Object other) {
     if (!(other instanceof PrunedFileIndex)) return false;
     PrunedFileIndex that = (PrunedFileIndex) other;
-    return listing.fingerprint.equals(that.listing.fingerprint) && skip.equals(that.skip) && inner.equals(that.inner);
+    return listing.fingerprint.equals(that.listing.fingerprint) && skip.equals(that.skip) && numbered == that.numbered
+        && inner.equals(that.inner);
   }
 
   public int hashCode() {

@@ -14,7 +14,9 @@ final class QueryState {
   volatile boolean emptied = false; // a scan was replaced by nothing, so Spark may have removed others with it
   volatile LogicalPlan root = null; // the plan that is being looked at
   final Map notes = new ConcurrentHashMap(); // of the formats, such as the version of a table that the query reads
+  volatile boolean reopens = false; // the late step has something to say about scans that the early one decided
   private final Set seen = Collections.synchronizedSet(new HashSet());
+  private final Set closed = Collections.synchronizedSet(new HashSet());
 
   QueryState(long id, boolean explained) {
     this.id = id;
@@ -27,5 +29,14 @@ final class QueryState {
 
   void add(long use) {
     seen.add(Long.valueOf(use));
+  }
+
+  /** Whether a scan that the early step decided is to be looked at again, once: the late rule runs until nothing changes. */
+  boolean reopens(long use) {
+    return reopens && !closed.contains(Long.valueOf(use));
+  }
+
+  void close(long use) {
+    closed.add(Long.valueOf(use));
   }
 }

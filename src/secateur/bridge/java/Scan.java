@@ -1,5 +1,6 @@
 package secateur;
 
+import java.util.Base64;
 import java.util.BitSet;
 import java.util.Locale;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
@@ -18,15 +19,28 @@ abstract class Scan {
   String format = "";
   String declined = ""; // why it is left alone
   boolean decided = false; // by an earlier step
-  FileSet files; // null if it is left alone or was decided
+  FileSet files; // null if it is left alone, or was decided and is not looked at again
+  BitSet skipped; // of a scan that was decided and is looked at again, the files that are skipped already
 
   Scan(LogicalPlan node) {
     this.node = node;
   }
 
+  boolean open() {
+    return declined.isEmpty() && (!decided || skipped != null);
+  }
+
   /** A node that reads all files but these. The scan's own node, and what it holds, stay as they are. */
   LogicalPlan without(BitSet skip) throws Exception {
     throw new UnsupportedOperationException(table + " cannot be pruned");
+  }
+
+  /**
+   * A node that reads all files but these, and of the others, once the query runs, those that the question leaves: `values` is a plan
+   * of one row with one struct, to be run first. Null if that cannot be had.
+   */
+  LogicalPlan asking(BitSet skip, Question question, LogicalPlan values) throws Exception {
+    return null;
   }
 
   /** What to read by if no file is skipped, null if that is the node itself. */
@@ -72,6 +86,7 @@ abstract class Scan {
       out.append(",\"cs\":").append(caseSensitive());
       Json.field(out.append(','), "fp", files.fingerprint);
       if (lossy()) out.append(",\"lossy\":1");
+      if (skipped != null) Json.field(out.append(','), "skipped", Base64.getEncoder().encodeToString(skipped.toByteArray()));
       out.append(",\"files\":").append(files.count).append(",\"bytes\":").append(files.bytes);
     }
     out.append(",\"cols\":[");

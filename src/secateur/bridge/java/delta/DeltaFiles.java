@@ -63,7 +63,7 @@ final class DeltaFiles extends FileSet {
     this.unread = (byte[][]) stats.toArray(new byte[stats.size()][]);
     this.stats = new SoftReference(this.unread);
     this.columns = columns(snapshot);
-    this.index = new DeltaIndex(index, snapshot, this, new BitSet(), false);
+    this.index = new DeltaIndex(index, snapshot, this, new BitSet(), false, false);
     long total = 0;
     for (int i = 0; i < this.files.length; i++) total += this.files[i].size();
     bytes = total;

@@ -20,6 +20,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.delta.DeltaLogFileIndex;
+import org.apache.spark.sql.delta.DeltaParquetFileFormat;
 import org.apache.spark.sql.delta.OptimisticTransaction$;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.files.TahoeFileIndex;
@@ -29,6 +30,8 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -54,7 +57,10 @@ final class DeltaFormat extends Format {
     scan.decided = ownLog || index instanceof DeltaIndex || state.has(scan.use());
     if (ownLog) return scan;
     scan.table = name(relation, (TahoeFileIndex) index);
-    if (scan.decided) return scan;
+    if (scan.decided) {
+      if (late && index instanceof DeltaIndex && !((DeltaIndex) index).numbered && state.reopens(scan.use())) scan.reopen((DeltaIndex) index);
+      return scan;
+    }
     if (relation.isStreaming()) {
       scan.declined = "it is a streaming source";
     } else if (OptimisticTransaction$.MODULE$.getActive().isDefined()) {
@@ -213,6 +219,9 @@ final class DeltaFormat extends Format {
 
   /** A scan of a Delta table. */
   static final class DeltaScan extends Scan {
+    private static final Metadata MAPPED = new MetadataBuilder().putString("delta.columnMapping.physicalName", Numbered.COLUMN)
+        .putLong("delta.columnMapping.id", Integer.MAX_VALUE).build();
+
     private final LogicalRelation relation;
     private final HadoopFsRelation source;
     private final QueryState state;
@@ -235,9 +244,36 @@ final class DeltaFormat extends Format {
       files = taken = DeltaFiles.of(index, snapshot);
     }
 
+    void reopen(DeltaIndex pruned) {
+      index = pruned.inner;
+      snapshot = pruned.version;
+      prepared = pruned.prepared;
+      files = taken = pruned.all;
+      skipped = pruned.skip;
+    }
+
     LogicalPlan without(BitSet skip) throws Exception {
-      DeltaIndex pruned = new DeltaIndex(index, snapshot, taken, skip, prepared);
+      DeltaIndex pruned = new DeltaIndex(index, snapshot, taken, skip, prepared, false);
       return withSize(reading(pruned), pruned.sizeInBytes());
+    }
+
+    LogicalPlan asking(BitSet skip, Question question, LogicalPlan values) throws Exception {
+      if (!Numbered.fits(source)) return null;
+      DeltaIndex numbered = new DeltaIndex(index, snapshot, taken, skip, prepared, true);
+      boolean mapped = source.fileFormat() instanceof DeltaParquetFileFormat
+          && !((DeltaParquetFileFormat) source.fileFormat()).columnMappingMode().name().equals("none");
+      Metadata metadata = mapped ? MAPPED : Metadata.empty();
+      Object asked = CaseClass.with(source, "location", numbered);
+      asked = CaseClass.with(asked, "partitionSchema", Numbered.with(source.partitionSchema(), metadata));
+      if (mapped) asked = CaseClass.with(asked, "fileFormat", knowing((DeltaParquetFileFormat) source.fileFormat()));
+      LogicalRelation sized = (LogicalRelation) withSize(relation, numbered.sizeInBytes());
+      return Numbered.asking(sized, (HadoopFsRelation) asked, metadata, question, values);
+    }
+
+    /** With column mapping every column that is read is looked up in the table's schema, the hidden one, too. */
+    private static Object knowing(DeltaParquetFileFormat format) throws Exception {
+      StructType schema = Numbered.with(format.metadata().schema(), MAPPED);
+      return CaseClass.with(format, "metadata", CaseClass.with(format.metadata(), "schemaString", schema.json()));
     }
 
     LogicalPlan asListed() throws Exception {

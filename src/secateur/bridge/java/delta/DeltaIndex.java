@@ -28,18 +28,22 @@ import scala.runtime.AbstractPartialFunction;
  * so again after the scan.
  */
 public final class DeltaIndex extends TahoeFileIndexWithSnapshotDescriptor {
-  private final TahoeFileIndex inner;
-  private final DeltaFiles all;
-  private final BitSet skip;
-  private final boolean prepared;
+  final TahoeFileIndex inner;
+  final Snapshot version;
+  final DeltaFiles all;
+  final BitSet skip;
+  final boolean prepared;
+  final boolean numbered; // every file is a partition, with its number in a hidden column
   private final long size;
 
-  DeltaIndex(TahoeFileIndex inner, Snapshot snapshot, DeltaFiles all, BitSet skip, boolean prepared) {
+  DeltaIndex(TahoeFileIndex inner, Snapshot snapshot, DeltaFiles all, BitSet skip, boolean prepared, boolean numbered) {
     super(inner.spark(), inner.deltaLog(), inner.path(), snapshot);
     this.inner = inner;
+    this.version = snapshot;
     this.all = all;
     this.skip = skip;
     this.prepared = prepared;
+    this.numbered = numbered;
     long skipped = 0;
     for (int i = skip.nextSetBit(0); i >= 0; i = skip.nextSetBit(i + 1)) skipped += all.files[i].size();
     this.size = all.bytes - skipped;
@@ -58,6 +62,23 @@ public final class DeltaIndex extends TahoeFileIndexWithSnapshotDescriptor {
       if (predicates.isEmpty() || matches(all.files[i], predicates, verdicts)) kept.add(all.files[i]);
     }
     return (Seq) CollectionConverters.asScala(kept).toList();
+  }
+
+  public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
+    if (!numbered) return super.listFiles(partitionFilters, dataFilters);
+    Map numbers = new HashMap();
+    for (int i = skip.nextClearBit(0); i < all.count; i = skip.nextClearBit(i + 1)) {
+      numbers.put(DeltaFiles.key(all.files[i]), Integer.valueOf(i));
+    }
+    List out = new ArrayList();
+    scala.collection.Iterator it = matchingFiles(partitionFilters, dataFilters).iterator();
+    while (it.hasNext()) {
+      AddFile file = (AddFile) it.next();
+      Integer number = (Integer) numbers.get(DeltaFiles.key(file));
+      InternalRow values = getPartitionValuesRow(file.partitionValues());
+      out.add(Numbered.partition(values, partitionSchema(), fileStatusWithMetadataFromAddFile(file), number == null ? -1 : number.intValue()));
+    }
+    return (Seq) CollectionConverters.asScala(out).toList();
   }
 
   private boolean matches(AddFile file, List predicates, Map verdicts) {
@@ -100,7 +121,7 @@ public final class DeltaIndex extends TahoeFileIndexWithSnapshotDescriptor {
   public boolean equals(Object other) {
     if (!(other instanceof DeltaIndex)) return false;
     DeltaIndex that = (DeltaIndex) other;
-    return all.fingerprint.equals(that.all.fingerprint) && skip.equals(that.skip) && prepared == that.prepared
+    return all.fingerprint.equals(that.all.fingerprint) && skip.equals(that.skip) && prepared == that.prepared && numbered == that.numbered
         && (!prepared || inner.equals(that.inner));
   }
 

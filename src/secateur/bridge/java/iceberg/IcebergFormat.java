@@ -11,11 +11,20 @@ import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.types.Types;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
+import scala.collection.immutable.Nil$;
+import scala.collection.immutable.Seq;
 
 /** Tables of Apache Iceberg, before Iceberg plans them, or, inside subqueries, after. */
 public final class IcebergFormat extends Format {
@@ -34,12 +43,16 @@ public final class IcebergFormat extends Format {
     if (table instanceof PrunedIcebergTable) {
       IcebergScan scan = new IcebergScan(leaf, relation, ((PrunedIcebergTable) table).inner);
       scan.decided = true;
+      if (late) scan.reopen(planned, state);
       return scan;
     }
     if (!(table instanceof SparkTable)) return null;
     IcebergScan scan = new IcebergScan(leaf, relation, (SparkTable) table);
     scan.decided = planned != null && planned.scan() instanceof PrunedIcebergScan || state.has(scan.use());
-    if (scan.decided) return scan;
+    if (scan.decided) {
+      if (late) scan.reopen(planned, state);
+      return scan;
+    }
     scan.declined = declined((SparkTable) table, relation.options(), planned);
     if (scan.declined.isEmpty()) scan.files = scan.snapshot = IcebergFiles.of((SparkTable) table);
     return scan;
@@ -97,6 +110,13 @@ public final class IcebergFormat extends Format {
       this.format = "iceberg";
     }
 
+    void reopen(DataSourceV2ScanRelation planned, QueryState state) {
+      if (planned == null || !(planned.scan() instanceof PrunedIcebergScan) || !state.reopens(use())) return;
+      PrunedIcebergScan pruned = (PrunedIcebergScan) planned.scan();
+      files = snapshot = pruned.files;
+      skipped = pruned.skip;
+    }
+
     /** Before Iceberg plans: a table that makes pruned scans. Afterwards: a copy of the scan with fewer tasks. */
     LogicalPlan without(BitSet skip) throws Exception {
       if (node instanceof DataSourceV2Relation) {
@@ -104,6 +124,22 @@ public final class IcebergFormat extends Format {
       }
       Object pruned = PrunedIcebergScan.cut(((DataSourceV2ScanRelation) node).scan(), snapshot, skip);
       return (LogicalPlan) CaseClass.with(node, "scan", pruned);
+    }
+
+    /**
+     * Spark hands a scan at run time what a dynamic pruning subquery finds, and that only as a list of values for a column: here the
+     * one row that is waited for, under the name of a column that there is not. Such a filter is a hint, Spark never evaluates it.
+     */
+    LogicalPlan asking(BitSet skip, Question question, LogicalPlan values) throws Exception {
+      if (!(node instanceof DataSourceV2ScanRelation) || !SQLConf.get().dynamicPartitionPruningEnabled()) return null;
+      PrunedIcebergScan asked = PrunedIcebergScan.cut(((DataSourceV2ScanRelation) node).scan(), snapshot, skip).asking(question);
+      Attribute value = (Attribute) values.output().apply(0);
+      Seq none = (Seq) Nil$.MODULE$;
+      Attribute name = new AttributeReference(
+          Numbered.COLUMN, value.dataType(), true, Metadata.empty(), NamedExpression$.MODULE$.newExprId(), none);
+      Expression hint = new DynamicPruningSubquery(name, values, Boundary.seq(new Object[] {value}), Boundary.seq(new Object[] {Integer.valueOf(0)}),
+          false, NamedExpression$.MODULE$.newExprId(), Option.empty());
+      return new Filter(hint, (LogicalPlan) CaseClass.with(node, "scan", asked));
     }
 
     /** From the files that are known, so that Iceberg does not read its manifests again. */

@@ -34,9 +34,10 @@ import org.apache.spark.sql.types.StructType;
 public final class PrunedIcebergScan
     implements org.apache.spark.sql.connector.read.Scan, SupportsReportStatistics, SupportsReportPartitioning, SupportsRuntimeV2Filtering {
   private final org.apache.spark.sql.connector.read.Scan inner;
-  private final IcebergFiles files;
-  private final BitSet skip;
+  final IcebergFiles files;
+  final BitSet skip;
   private final Map ordinals; // task -> the file's ordinal; null if the tasks are Iceberg's own
+  private Question question; // what it asks at run time, null if nothing
   private final BitSet skippedAtRuntime = new BitSet();
   private final List runtimeFilters = new ArrayList(); // their texts, for equality
 
@@ -55,14 +56,22 @@ public final class PrunedIcebergScan
     return new PrunedIcebergScan(scan, files, skip, planned.ordinals);
   }
 
-  /** A scan that Iceberg may have planned, and others may hold: a copy, with tasks taken away. */
+  /** A scan that Iceberg may have planned, and others may hold, or one of ours: a copy, with tasks taken away. */
   static PrunedIcebergScan cut(org.apache.spark.sql.connector.read.Scan scan, IcebergFiles files, BitSet skip) throws Exception {
+    Map ordinals = scan instanceof PrunedIcebergScan ? ((PrunedIcebergScan) scan).ordinals : null;
+    if (scan instanceof PrunedIcebergScan) scan = ((PrunedIcebergScan) scan).inner;
     org.apache.spark.sql.connector.read.Scan copy = (org.apache.spark.sql.connector.read.Scan) Reflect.copy(scan);
     Reflect.set(copy, "runtimeFilters", new ArrayList((List) Reflect.get(scan, "runtimeFilters")));
     if (Reflect.get(copy, "tasks") == null) return planned(copy, files, skip);
-    PrunedIcebergScan pruned = new PrunedIcebergScan(copy, files, skip, null);
+    PrunedIcebergScan pruned = new PrunedIcebergScan(copy, files, skip, ordinals);
     pruned.drop(skip);
     return pruned;
+  }
+
+  /** To be called once, on a scan that nobody else holds. */
+  PrunedIcebergScan asking(Question asked) {
+    question = asked;
+    return this;
   }
 
   private List tasks() throws Exception {
@@ -174,13 +183,24 @@ public final class PrunedIcebergScan
     return (NamedReference[]) all.toArray(new NamedReference[all.size()]);
   }
 
-  public void filter(Predicate[] predicates) {
+  public void filter(Predicate[] all) {
+    List others = new ArrayList();
+    for (int i = 0; i < all.length; i++) {
+      runtimeFilters.add(all[i].toString());
+      if (question == null || !RuntimeValues.answers(all[i])) others.add(all[i]);
+      else skipAtRuntime(question.skipped(RuntimeValues.row(all[i]), RuntimeValues.schema(all[i])));
+    }
+    if (others.isEmpty()) return;
+    Predicate[] predicates = (Predicate[]) others.toArray(new Predicate[others.size()]);
     ((SupportsRuntimeV2Filtering) inner).filter(predicates);
-    for (int i = 0; i < predicates.length; i++) runtimeFilters.add(predicates[i].toString());
-    if (Bridge.instance == null) return;
-    BitSet more = RuntimeValues.skipped(Bridge.instance, files, predicates);
-    if (more == null) return;
+    if (Bridge.instance != null) skipAtRuntime(RuntimeValues.skipped(Bridge.instance, files, predicates));
+  }
+
+  private void skipAtRuntime(BitSet found) {
+    if (found == null || found.isEmpty()) return;
     try {
+      BitSet more = (BitSet) found.clone();
+      more.or(skippedAtRuntime);
       more.or(skip);
       drop(more);
       more.andNot(skip);
@@ -195,7 +215,8 @@ public final class PrunedIcebergScan
     if (!(other instanceof PrunedIcebergScan)) return false;
     PrunedIcebergScan that = (PrunedIcebergScan) other;
     return inner.equals(that.inner) && files.fingerprint.equals(that.files.fingerprint) && skip.equals(that.skip)
-        && skippedAtRuntime.equals(that.skippedAtRuntime) && runtimeFilters.equals(that.runtimeFilters);
+        && skippedAtRuntime.equals(that.skippedAtRuntime) && runtimeFilters.equals(that.runtimeFilters)
+        && (question == null ? that.question == null : question.equals(that.question));
   }
 
   public int hashCode() {

@@ -3,11 +3,13 @@ package secateur;
 import java.util.Base64;
 import java.util.BitSet;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.expressions.LiteralValue;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
 
 /** Values that become known while a query runs: which files of a scan can hold none of them. */
 final class RuntimeValues {
@@ -39,6 +41,20 @@ final class RuntimeValues {
       bridge.problem("a scan was not narrowed at run time", problem);
       return null;
     }
+  }
+
+  /** Whether it carries the row of the subquery that a scan waits for, as the value of a column that no table has. */
+  static boolean answers(Predicate predicate) {
+    org.apache.spark.sql.connector.expressions.Expression[] parts = predicate.children();
+    return parts.length > 0 && parts[0] instanceof NamedReference && ((NamedReference) parts[0]).fieldNames()[0].equals(Numbered.COLUMN);
+  }
+
+  static InternalRow row(Predicate predicate) {
+    return predicate.children().length == 2 ? (InternalRow) ((LiteralValue) predicate.children()[1]).value() : null;
+  }
+
+  static StructType schema(Predicate predicate) {
+    return predicate.children().length == 2 ? (StructType) ((LiteralValue) predicate.children()[1]).dataType() : null;
   }
 
   /** Writes `column IN (values)` as [column, type, [values]]; another kind of predicate is left to the connector. */

@@ -1,0 +1,68 @@
+package secateur;
+
+import java.util.Arrays;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
+import org.apache.spark.sql.catalyst.optimizer.ColumnPruning$;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.Option;
+import scala.collection.immutable.Nil$;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * The subquery that tells where the first k rows of a sort end, as far as a few files go: one row with one struct, of how many rows
+ * there were (k at most), how many of them had a value of the first sort key, and the last of these.
+ */
+final class Boundary {
+  private Boundary() {}
+
+  /** `below` is what the sort sorts, over fewer files. */
+  static LogicalPlan of(Sort sort, LogicalPlan below, int count) throws Exception {
+    SortOrder order = (SortOrder) sort.order().apply(0);
+    Alias key = named(order.child(), "key");
+    LogicalPlan keys = new Project(seq(new Object[] {key}), below);
+    Object byKey = new SortOrder(key.toAttribute(), order.direction(), order.nullOrdering(), (Seq) Nil$.MODULE$);
+    LogicalPlan sorted = (LogicalPlan) ((LogicalPlan) CaseClass.with(sort, "order", seq(new Object[] {byKey}))).withNewChildren(seq(new Object[] {keys}));
+    Literal limit = new Literal(Integer.valueOf(count), DataTypes.IntegerType);
+    LogicalPlan first = new GlobalLimit(limit, new LocalLimit(limit, sorted));
+    boolean descending = order.direction().sql().equals("DESC");
+    Expression found = new CreateNamedStruct(seq(new Object[] {
+        text("rows"), of(new Count(seq(new Object[] {new Literal(Integer.valueOf(1), DataTypes.IntegerType)}))),
+        text("values"), of(new Count(seq(new Object[] {key.toAttribute()}))),
+        text("last"), of(descending ? (AggregateFunction) new Min(key.toAttribute()) : (AggregateFunction) new Max(key.toAttribute()))}));
+    LogicalPlan one = new Aggregate((Seq) Nil$.MODULE$, seq(new Object[] {named(found, "boundary")}), first, Option.empty());
+    return (LogicalPlan) ColumnPruning$.MODULE$.apply(one);
+  }
+
+  private static Expression of(AggregateFunction function) {
+    return function.toAggregateExpression();
+  }
+
+  private static Literal text(String name) {
+    return new Literal(UTF8String.fromString(name), DataTypes.StringType);
+  }
+
+  private static Alias named(Expression e, String name) {
+    return new Alias(e, name, NamedExpression$.MODULE$.newExprId(), (Seq) Nil$.MODULE$, Option.empty(), (Seq) Nil$.MODULE$);
+  }
+
+  static Seq seq(Object[] items) {
+    return (Seq) CollectionConverters.asScala(Arrays.asList(items)).toList();
+  }
+}

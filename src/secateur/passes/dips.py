@@ -1,0 +1,295 @@
+"""Data-induced predicates: what the files of one table hold tells which files of the tables that join with it matter.
+
+Before and after, with a filter that left the first file of part and none of lineitem::
+
+    Inner Join (partkey = l_partkey)       lineitem kept: [True, True, True]    ->    [True, False, False]
+      Filter (brand = 'A')                                 l_partkey: 30..90, 61..150, 300..500
+        Scan part [partkey, brand]         part kept:     [True, False]
+      Scan lineitem [l_partkey]                            partkey: 1..40, 200..240
+
+From the files that are kept of a scan follows the set of values that its join column can take, as ranges
+(:mod:`secateur.reason.rangesets`); a kept file whose bounds are unknown can hold anything, and then nothing follows
+(rule S1). Where the set may go is the business of :mod:`secateur.passes.movement`, in which order that of
+:mod:`secateur.passes.schedule`. Each message is sound for the files that are left at that time, and files only become
+fewer, so it stays sound; it is enough that each single one is.
+
+Scans that read the same under the same conditions keep the same files in the end, so that Spark can still read once for
+both; and so do Spark's own copies of one side of a join, by which it prunes the other at run time. Keeping more files
+than the messages asked for is sound: told once more, in the same order, they would lead to the same files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+import numpy as np
+
+from secateur.passes.contract import Known, Outcome
+from secateur.passes.movement import Endpoint, Link, Links, links_of, pruning_copies
+from secateur.passes.predicates import random_scans
+from secateur.passes.schedule import Among, Exchange, schedule
+from secateur.query.expressions import Column
+from secateur.query.expressions import walk as parts_of
+from secateur.query.plan import Filter, Plan, Project, Scan
+from secateur.reason.evaluate import scope_of
+from secateur.reason.facts import Facts
+from secateur.reason.parts import Parts, parts_by
+from secateur.reason.ranges import Scope, column_source, facts_of
+from secateur.reason.rangesets import RangeSet, compact, intersection, meets, union, values_in
+from secateur.report.summary import JoinRecord, Reason
+from secateur.stats.filestats import Mask
+
+ROUNDS = 4
+"""How often the tables of one cycle tell each other (κ in the paper)."""
+
+
+def dip_files(known: Known) -> Outcome:
+    """Keep of every scan the files that may hold a row with a partner in the tables that it joins with."""
+    links = links_of(known.query.plan)
+    if not links.found and not links.blocked:
+        return Outcome()
+    talk = Talk(known, links)
+    talk.run()
+    kept = talk.narrowed()
+    return Outcome(
+        kept,
+        tuple(talk.reasons(kept)),
+        joins=tuple(talk.records),
+        relies={id_: frozenset(talk.relies.get(id_, ())) - {id_} for id_ in kept},
+    )
+
+
+@dataclass(slots=True)
+class Talk:
+    """The exchange of messages over one query."""
+
+    known: Known
+    links: Links
+    records: list[tuple[int, JoinRecord]] = field(default_factory=list)
+    relies: dict[int, set[int]] = field(default_factory=dict)
+    """The scans on whose files the choice of another's rests."""
+    messages: int = 0
+    _scans: dict[int, Scan] = field(default_factory=dict)
+    _kept: dict[int, Mask] = field(default_factory=dict)
+    _version: Counter[int] = field(default_factory=Counter)
+    """How often each scan was narrowed."""
+    _scopes: dict[int, Scope] = field(default_factory=dict)
+    _facts: dict[Endpoint, Facts | None] = field(default_factory=dict)
+    _fine: dict[Endpoint, tuple[Facts | None, Parts | None]] = field(default_factory=dict)
+    _values: dict[Endpoint, tuple[int, RangeSet | None]] = field(default_factory=dict)
+    _sent: dict[Link, tuple[int, ...]] = field(default_factory=dict)
+    _received: dict[tuple[Endpoint, bool], dict[Link, RangeSet]] = field(default_factory=dict)
+    _unknown: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        scans = [scan for scan in self.known.query.scans() if scan.id in self.known.stats]
+        times = Counter(scan.id for scan in scans)
+        self._scans = {scan.id: scan for scan in scans if times[scan.id] == 1}
+        self._kept = {id_: self.known.kept[id_] for id_ in self._scans}
+
+    def run(self) -> None:
+        """Everything that is to be told, until nothing changes any more or time is up."""
+        ways: dict[Exchange, list[Link]] = {}
+        for link in self._usable():
+            for origin in link.origins:
+                ways.setdefault(Exchange(origin.scan, link.target.scan), []).append(link)
+        edges = {(min(way.sender, way.receiver), max(way.sender, way.receiver)) for way in ways}
+        deadline = perf_counter() + self.known.limits.filter_seconds
+        for step in schedule(sorted(edges)):
+            exchanges = step.exchanges if isinstance(step, Among) else (step,)
+            for _ in range(ROUNDS if isinstance(step, Among) else 1):
+                if perf_counter() > deadline:
+                    return
+                told = [self._tell(link) for exchange in exchanges for link in ways.get(exchange, ())]
+                if not any(told):
+                    break
+
+    def _usable(self) -> Iterator[Link]:
+        random = random_scans(self.known.query)
+        for link in dict.fromkeys(self.links.found):
+            to, by = link.target.scan, {origin.scan for origin in link.origins}
+            if to in self._scans and to not in random and by <= self._scans.keys() and to not in by:
+                yield link
+
+    def narrowed(self) -> dict[int, Mask]:
+        """The scans of which fewer files are left."""
+        plan = self.known.query.plan
+        copied = {scan.id for scan in pruning_copies(plan)} & self._scans.keys()
+        together: dict[tuple[str, bytes], list[int]] = {}
+        for id_, reading in _readings(plan):
+            if id_ in self._scans and id_ not in copied:
+                together.setdefault((reading, np.packbits(self.known.kept[id_]).tobytes()), []).append(id_)
+        for ids in together.values():
+            if len(ids) > 1:
+                mask = np.logical_or.reduce([self._kept[id_] for id_ in ids])
+                rests_on = set().union(*(self.relies.get(id_, ()) for id_ in ids))
+                for id_ in ids:
+                    self._kept[id_], self.relies[id_] = mask, rests_on
+        self._copy(copied)
+        return {id_: mask for id_, mask in self._kept.items() if _count(mask) < _count(self.known.kept[id_])}
+
+    def _copy(self, copied: set[int]) -> None:
+        """What a copy reads is what its original reads."""
+        originals = {_identity(scan): id_ for id_, scan in self._scans.items() if id_ not in copied}
+        for id_ in copied - random_scans(self.known.query):
+            original = originals.get(_identity(self._scans[id_]))
+            if original is not None and np.array_equal(self.known.kept[original], self.known.kept[id_]):
+                self._kept[id_] = self._kept[original]
+                self.relies[id_] = {*self.relies.get(original, ()), original}
+                self.records += [(id_, record) for at, record in self.records if at == original]
+
+    def _tell(self, link: Link) -> bool:
+        """Whether what the origins hold by now rules out files of the target."""
+        token = tuple(self._version[origin.scan] for origin in link.origins)
+        if self._sent.get(link) == token:
+            return False
+        self._sent[link] = token
+        self.messages += 1
+        values = [self._held(origin) for origin in link.origins]
+        found = self._found(link.target)
+        if found is None or any(v is None for v in values):
+            self._unknown.add(link.target.scan)
+            return False
+        held = union([v for v in values if v is not None]) if len(values) > 1 else values[0]
+        assert held is not None
+        null = link.null_safe and (held.null or any(origin.filled for origin in link.origins))
+        received = self._received.setdefault((link.target, link.null_safe), {})
+        received[link] = compact(replace(held, null=null), self.known.limits.ranges)
+        wanted = received[link]
+        for other in received.values():
+            wanted = wanted if other is wanted else intersection(wanted, other)
+        return self._narrow(link, found, wanted, received)
+
+    def _narrow(self, link: Link, found: Facts, wanted: RangeSet, received: Mapping[Link, RangeSet]) -> bool:
+        id_ = link.target.scan
+        alive = np.flatnonzero(self._kept[id_])
+        may = meets(found.at(alive), wanted)
+        left = alive[may] if isinstance(may, np.ndarray) else alive if may else alive[:0]
+        mask = np.zeros(len(self._kept[id_]), np.bool_)
+        mask[left] = True
+        mask = self._between(link.target, wanted, mask)
+        left = np.flatnonzero(mask)
+        if len(left) == len(alive):
+            return False
+        self._kept[id_] = mask
+        self._version[id_] += 1
+        senders = {origin.scan for other in received for origin in other.origins}
+        rests_on = self.relies.setdefault(id_, set())
+        rests_on |= senders.union(*(self.relies.get(sender, ()) for sender in senders))
+        tables = ", ".join(dict.fromkeys(self._scans[origin.scan].table for origin in link.origins))
+        record = JoinRecord(tables, _named(link.target), len(received[link]), len(alive), len(left))
+        self.records.append((id_, record))
+        return True
+
+    def _held(self, origin: Endpoint) -> RangeSet | None:
+        """What an origin can hold in the files that are kept by now."""
+        version = self._version[origin.scan]
+        known = self._values.get(origin)
+        if known is None or known[0] != version:
+            found, parts = self._finest(origin)
+            kept = self._kept[origin.scan]
+            held = None if found is None else values_in(found, kept if parts is None else kept[parts.owner])
+            known = self._values[origin] = (version, held)
+        return known[1]
+
+    def _between(self, target: Endpoint, wanted: RangeSet, kept: Mask) -> Mask:
+        """The files that are kept and whose range-sets, if they have any, meet the set as well."""
+        found, parts = self._finest(target)
+        if found is None or parts is None:
+            return kept
+        at = parts.of(kept)
+        may = meets(found.at(at), wanted)
+        left = np.zeros(len(kept), np.bool_)
+        left[parts.owner[at[np.broadcast_to(may, len(at))]]] = True
+        return left
+
+    def _finest(self, endpoint: Endpoint) -> tuple[Facts | None, Parts | None]:
+        """What is known of an endpoint in the parts of its files, if one of its columns has range-sets, or in them."""
+        if endpoint not in self._fine:
+            stats, scope = self.known.stats[endpoint.scan], self._scope(endpoint.scan)
+            columns = (e for e in parts_of(endpoint.expression) if isinstance(e, Column))
+            sources = (column_source(column, scope.columns) for column in columns)
+            split = next((p for s in sources if s is not None and (p := parts_by(stats, s)) is not None), None)
+            if split is None:
+                self._fine[endpoint] = self._found(endpoint), None
+            else:
+                here = scope_of(split.stats, scope.columns, scope.settings)
+                self._fine[endpoint] = facts_of(endpoint.expression, here), split
+        return self._fine[endpoint]
+
+    def _found(self, endpoint: Endpoint) -> Facts | None:
+        if endpoint not in self._facts:
+            self._facts[endpoint] = facts_of(endpoint.expression, self._scope(endpoint.scan))
+        return self._facts[endpoint]
+
+    def _scope(self, id_: int) -> Scope:
+        if id_ not in self._scopes:
+            columns = {column.id: column for column in self._scans[id_].columns}
+            self._scopes[id_] = scope_of(self.known.stats[id_], columns, self.known.query.settings)
+        return self._scopes[id_]
+
+    def reasons(self, kept: Mapping[int, Mask]) -> Iterator[tuple[int, Reason]]:
+        """For each scan that joins with others and that they could not narrow, one reason."""
+        received = {target.scan: tables for tables, target in self._heard()}
+        for id_, scan in self._scans.items():
+            if id_ in kept or not self.known.kept[id_].any():
+                continue
+            if id_ in received:
+                yield id_, _not_selective(scan, received[id_])
+            elif id_ in self._unknown:
+                yield id_, _no_statistics(scan)
+            elif id_ in self.links.blocked:
+                yield id_, _blocked(scan, self.links.blocked[id_])
+
+    def _heard(self) -> Iterator[tuple[str, Endpoint]]:
+        for (target, _), links in self._received.items():
+            names = dict.fromkeys(self._scans[origin.scan].table for link in links for origin in link.origins)
+            yield ", ".join(names), target
+
+
+def _readings(plan: Plan, chain: str = "") -> Iterator[tuple[int, str]]:
+    """Each scan with what it reads, and what the Filters and Projects right above it make of that."""
+    if isinstance(plan, Scan):
+        columns = ",".join(column.name for column in plan.columns)
+        yield plan.id, f"{plan.listing or plan.id} {columns} {chain}"
+    chain = chain + re.sub(r"#\d+", "", plan.describe()) if isinstance(plan, Filter | Project) else ""
+    for child in plan.children:
+        yield from _readings(child, chain if isinstance(plan, Filter | Project) and child is plan.child else "")
+
+
+def _identity(scan: Scan) -> tuple[str, tuple[int, ...]]:
+    """What a scan and its copy have in common: the attributes' ids, which no other use of the table has."""
+    return scan.listing, tuple(column.id for column in scan.columns)
+
+
+def _count(mask: Mask) -> int:
+    return int(np.count_nonzero(mask))
+
+
+def _named(endpoint: Endpoint) -> str:
+    columns = dict.fromkeys(e.full_name for e in parts_of(endpoint.expression) if isinstance(e, Column))
+    return ", ".join(columns)
+
+
+def _not_selective(scan: Scan, senders: str) -> Reason:
+    return Reason(
+        "join-not-selective",
+        f"Every file of {scan.table} may hold rows with a partner in {senders}: cluster it by the columns that it is "
+        "joined by, or filter more.",
+    )
+
+
+def _no_statistics(scan: Scan) -> Reason:
+    return Reason(
+        "join-no-statistics",
+        f"What {scan.table} is joined with does not tell which of its files are needed: of some file the bounds of a "
+        "join column are unknown. Collect statistics of the columns that are joined by.",
+    )
+
+
+def _blocked(scan: Scan, why: str) -> Reason:
+    return Reason("join-blocked", f"What {scan.table} is joined with cannot narrow it: {why}.")

@@ -1,0 +1,214 @@
+"""Top-k pruning at run time: a first wave of files is read for a boundary that rules out most of the others.
+
+Before and after, for ``WHERE f(y) ORDER BY x DESC LIMIT 2`` over files of which nobody knows how many rows match::
+
+    Limit 2                            the wave: the file with 90..99 alone, its rows that match sorted and limited;
+      Sort x DESC NULLS LAST           it gives rows with 97 and 93, so that the boundary is x >= 93
+        Filter f(y)
+          Scan t [x, y]  (90..99, 80..95, 0..80)          ->   the scan reads the first two files
+
+The wave is a scalar subquery, a copy of what lies below the Sort over few files, which Spark runs before the scan. Each
+of its rows is a row of the answer before the LIMIT, too, so if there are k of them, no row that comes after the last
+can be needed; ties stay, and with them all further sort keys. If there are fewer, nothing is ruled out.
+
+Which files come first: those whose *worst* value comes first. So it is known beforehand what the wave will rule out, if
+it holds enough rows: every file whose best value comes after the worst of the wave. Where that does not pay for the
+wave (each file spans the whole range, say), there is none, and a reason says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.passes.contract import Known, Outcome
+from secateur.passes.filter import narrow
+from secateur.passes.limited import Counts, sure_rows
+from secateur.passes.predicates import random_scans
+from secateur.passes.sorted_scans import Blocked, Sorted, sorted_scans
+from secateur.query.expressions import Compare, Expression, IsNull, Literal, Or
+from secateur.query.plan import Settings, SortKey
+from secateur.query.values import decode_value
+from secateur.reason.evaluate import evaluate, scope_of
+from secateur.reason.facts import Bound, Facts
+from secateur.reason.ranges import facts_of
+from secateur.report.conditions import in_words
+from secateur.report.summary import Reason
+from secateur.stats.filestats import FileStats, Mask
+
+MOST_ROWS = 100_000
+"""A greater LIMIT is no look at a few rows any more."""
+MATCHING = 0.01
+"""How many rows of a file are taken to match where that is not known."""
+MARGIN = 4
+"""How many times the rows that are needed a wave is to hold, by that reckoning."""
+JOB_SECONDS = 0.15
+"""What the subquery costs besides its files."""
+BYTES_A_SECOND = 2e8
+"""What is read of large files in a second, roughly."""
+WORTH = 3
+"""How many times its own cost a wave has to save."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """Where the first ``count`` rows of a sort end, as far as some files tell: found out while the query runs."""
+
+    sort: int
+    count: int
+    key: SortKey
+    files: Mask
+
+    name = "waves"
+
+    def describe(self) -> str:
+        few = int(np.count_nonzero(self.files))
+        order = f"{in_words(self.key.expression)} {'DESC' if self.key.descending else 'ASC'}"
+        return f"{few:,} files are read first for the place where the first {self.count:,} rows by {order} end"
+
+    def condition(self, values: Sequence[object]) -> Expression | None:
+        """What each of the first rows satisfies, given how many rows and values there were, and the last value.
+
+        >>> from secateur.query.expressions import Column
+        >>> from secateur.query.types import parse_type
+        >>> key = SortKey(Column(1, "x", parse_type("int")), descending=True, nulls_first=False)
+        >>> wave = Wave(0, 10, key, np.ones(1, np.bool_))
+        >>> print(wave.condition([10, 10, 93]), wave.condition([9, 9, 93]), wave.condition([10, 9, 93]))
+        (x#1 >= 93) None None
+        """
+        rows, ranked, last = values if len(values) == 3 else (0, 0, None)
+        if not isinstance(rows, int) or not isinstance(ranked, int) or rows < self.count:
+            return None
+        e = self.key.expression
+        if self.key.nulls_first and ranked == 0:
+            return IsNull(e)
+        if not self.key.nulls_first and ranked < self.count:
+            return None
+        value = decode_value(last, e.type)
+        if value is None:
+            return None
+        at_or_beyond = Compare(">=" if self.key.descending else "<=", e, Literal(value, e.type))
+        return Or(at_or_beyond, IsNull(e)) if self.key.nulls_first else at_or_beyond
+
+
+def first_waves(known: Known) -> Outcome:
+    """Give every scan below ORDER BY and LIMIT a first wave, where that pays."""
+    waves: dict[int, Wave] = {}
+    reasons: list[tuple[int, Reason]] = []
+    random = random_scans(known.query)
+    for found in sorted_scans(known.query.plan):
+        id_ = found.scan.id
+        if id_ not in known.stats or id_ in random or not found.count or np.count_nonzero(known.kept[id_]) < 2:
+            continue
+        wave = wave_of(found, known) if isinstance(found, Sorted) else _no_way(found)
+        if isinstance(wave, Reason):
+            reasons.append((id_, wave))
+        else:
+            waves[id_] = wave
+    return Outcome(reasons=tuple(reasons), runtime=waves)
+
+
+def _no_way(found: Blocked) -> Reason:
+    return Reason(
+        "wave-not-possible",
+        f"Between ORDER BY … LIMIT {found.count:,} and {found.scan.table} lies {found.what}.",
+    )
+
+
+def wave_of(found: Sorted, known: Known) -> Wave | Reason:
+    """The wave of a scan, or why it has none."""
+    table, stats, kept = found.scan.table, known.stats[found.scan.id], known.kept[found.scan.id]
+    by = f"ORDER BY {in_words(found.key.expression)} LIMIT {found.count:,}"
+    if found.count > MOST_ROWS:
+        return Reason("wave-too-large", f"{by} asks for too many rows of {table} to look at a few files first.")
+    settings = known.query.settings
+    facts = facts_of(found.key.expression, scope_of(stats, found.columns, settings))
+    if facts is None or found.key.expression.type.domain is None:
+        return Reason("wave-not-worth", f"For {by} nothing is known of the sort key in the files of {table}.")
+    chosen = choose(found, facts, stats, kept, settings)
+    if chosen is None:
+        return Reason(
+            "wave-not-worth",
+            f"For {by} too few files of {table} are known to hold rows and bounds of the sort key.",
+        )
+    files, worst = chosen
+    # If it holds enough rows, the wave's worst value is the worst that the boundary can be.
+    sure = _at_or_beyond(found.key, worst, facts)
+    left = narrow((sure,), stats, found.columns, kept, settings)
+    saved, cost = _seconds(stats, kept & ~left, known), JOB_SECONDS + _seconds(stats, files, known)
+    for other in found.again:
+        kept_there = known.kept.get(other.id)
+        cost += (
+            other.bytes / BYTES_A_SECOND if kept_there is None else _seconds(known.stats[other.id], kept_there, known)
+        )
+    if saved < WORTH * cost:
+        return Reason(
+            "wave-not-worth",
+            f"For {by} a look at {np.count_nonzero(files):,} files of {table} first might leave "
+            f"{np.count_nonzero(left):,} of {np.count_nonzero(kept):,} to read, which does not pay for it. "
+            "Sort or cluster the table by the sort key.",
+        )
+    return Wave(found.sort, found.count, found.key, files)
+
+
+def choose(found: Sorted, facts: Facts, stats: FileStats, kept: Mask, settings: Settings) -> tuple[Mask, Any] | None:
+    """The files of the wave and the worst value that one of them may hold, None if there are none to choose from."""
+    worst = facts.low if found.key.descending else facts.high
+    usable = kept & ~_flags(worst.unknown, stats.count) & _flags(facts.may_hold_number, stats.count)
+    rows = sure_rows(stats, usable)
+    places = np.flatnonzero(usable & (rows > 0))
+    if not len(places):
+        return None
+    order = _sorted(worst, places, descending=found.key.descending)
+    expected = np.cumsum(_expected(found, stats, rows, settings)[order])
+    most = max(8, int(np.count_nonzero(kept)) // 200)
+    size = int(np.searchsorted(expected, found.count * MARGIN)) + 1
+    size = min(size, len(order), most)
+    if np.cumsum(rows[order])[size - 1] < found.count:
+        return None
+    files = np.zeros(stats.count, np.bool_)
+    files[order[:size]] = True
+    return files, _value(worst, order[size - 1])
+
+
+def _expected(found: Sorted, stats: FileStats, rows: Counts, settings: Settings) -> Any:
+    """How many rows of each file are likely to match."""
+    full = np.ones(stats.count, np.bool_)
+    for conjunct in found.predicate:
+        full &= evaluate(conjunct, stats, found.columns, settings).must
+        if not full.any():
+            break
+    return np.where(full, rows.astype(np.float64) * MARGIN, rows * MATCHING)
+
+
+def _at_or_beyond(key: SortKey, value: Any, facts: Facts) -> Expression:
+    compared = Compare(">=" if key.descending else "<=", key.expression, Literal(value, facts.type))
+    return Or(compared, IsNull(key.expression)) if key.nulls_first else compared
+
+
+def _sorted(bound: Bound, places: Any, *, descending: bool) -> Any:
+    values = (
+        pa.array(bound.values[places]) if isinstance(bound.values, np.ndarray) else bound.values.take(pa.array(places))
+    )
+    order = pc.sort_indices(values, sort_keys=[("", "descending" if descending else "ascending")])
+    return places[order.to_numpy()]
+
+
+def _value(bound: Bound, place: int) -> Any:
+    value = bound.values[int(place)]
+    return value.item() if isinstance(bound.values, np.ndarray) else value.as_py()
+
+
+def _seconds(stats: FileStats, files: Mask, known: Known) -> float:
+    """What reading these files takes, roughly."""
+    size = pc.sum(stats.sizes.filter(pa.array(files)), min_count=0).as_py()
+    return float(np.count_nonzero(files)) * known.limits.file_seconds + float(size or 0) / BYTES_A_SECOND
+
+
+def _flags(flags: Any, count: int) -> Mask:
+    return np.full(count, flags, np.bool_) if isinstance(flags, bool) else flags

@@ -1,0 +1,72 @@
+"""Scans that the early step narrowed are looked at again in the late step, if the query has a join."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+import secateur
+from secateur import decide
+from secateur.bridge.metrics import files_read
+from secateur.passes import PASSES, Decision, Pass, run_passes
+from secateur.passes.contract import Known, Outcome
+from secateur.query.plan import Query
+from secateur.stats.filestats import FileStats, Mask
+
+
+def only_the_first(known: Known) -> Outcome:
+    """Of every scan of several files the first that is kept."""
+    kept: dict[int, Mask] = {}
+    for scan in known.query.scans():
+        if scan.id in known.kept and scan.files > 1:
+            mask = np.zeros(scan.files, np.bool_)
+            mask[np.flatnonzero(known.kept[scan.id])[:1]] = True
+            kept[scan.id] = mask
+    return Outcome(kept)
+
+
+@pytest.fixture(autouse=True)
+def late_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = (*PASSES, Pass("test", only_the_first, stages=("late",)))
+
+    def run(query: Query, stats: Mapping[int, FileStats], **options: Any) -> Decision:
+        return run_passes(query, stats, **{**options, "enabled": None, "passes": passes})
+
+    monkeypatch.setattr(decide, "run_passes", run)
+
+
+@pytest.fixture(params=["parquet", "delta", "iceberg"])
+def fact(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> str:
+    """Eight files with ten ids each, which the first filter cuts to four."""
+    frame = spark.range(0, 80, 1, 8)
+    if request.param == "iceberg":
+        name = f"ice.tests.late{abs(hash(tmp_path)) % 10**9}"
+        frame.writeTo(name).tableProperty("write.distribution-mode", "none").create()
+        return name
+    frame.write.format(request.param).save(str(tmp_path / "fact"))
+    return f"{request.param}.`{tmp_path / 'fact'}`"
+
+
+def test_a_late_pass_narrows_what_the_early_step_left(spark: SparkSession, pruner: secateur.Pruner, fact: str) -> None:
+    spark.range(1000).selectExpr("id AS key").createOrReplaceTempView("keys")
+    secateur.collect(spark, spark.sql(f"SELECT * FROM {fact}"))
+    frame = spark.sql(f"SELECT id FROM {fact} JOIN keys ON id = key WHERE id >= 40")
+    rows = sorted(row.id for row in frame.collect())
+    assert len(rows) == 10
+    assert rows[0] in (40, 50, 60, 70)
+    assert files_read(frame) == 1
+    (scan,) = (s for s in pruner.last.scans if s.files_total == 8)  # type: ignore[union-attr]
+    assert scan.files_kept == 1
+    counts = {p.name: (p.files_before, p.files_after) for p in scan.passes}
+    assert counts["filter"] == (8, 4)
+    assert counts["test"] == (4, 1)
+
+
+def test_without_a_join_it_is_decided_once(spark: SparkSession, pruner: secateur.Pruner, fact: str) -> None:
+    secateur.collect(spark, spark.sql(f"SELECT * FROM {fact}"))
+    assert spark.sql(f"SELECT id FROM {fact} WHERE id >= 40").count() == 40
