@@ -56,6 +56,8 @@ CASES = [
     ("timestamp_ntz", pa.array([1, 3], pa.timestamp("us")), [(1, 1), (3, 3)]),
     ("string", pa.array(["a", "é", "a"]), [(b"a", b"a"), ("é".encode(),) * 2]),
     ("string", pa.array(["x", "y"]).dictionary_encode(), [(b"x", b"x"), (b"y", b"y")]),
+    ("string", pa.array(["x", "y"], pa.string_view()), [(b"x", b"x"), (b"y", b"y")]),
+    ("string", pa.array(["x", "y"], pa.large_string()), [(b"x", b"x"), (b"y", b"y")]),
 ]  # fmt: skip
 
 

@@ -110,12 +110,10 @@ def _read_column(
         if table.column_names != [name] or table.num_rows != reader.metadata.row_group(group).num_rows:
             return None
         column = table.column(0)
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
         null = null or column.null_count > 0
         try:
-            values = convert(column.unique().drop_null())
-        except pa.ArrowInvalid:  # a value beyond the domain
+            values = convert(_plain(column).unique().drop_null())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a value beyond the domain, or a type without order
             return None
         if values is None:
             return None
@@ -131,6 +129,13 @@ def _read_column(
         if (family == "date" and first < GREGORIAN_DAYS) or (family.startswith("timestamp") and first < MODERN_MICROS):
             return None
     return (*(_shortened(lows, highs) if family == "string" else (lows, highs)), null, nan)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column in a type that Arrow can compute with, whatever a schema of Arrow's own in the file made of it."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
 
 
 def _integers(values: pa.Array) -> pa.Array | None:
@@ -156,8 +161,7 @@ def _decimals(values: pa.Array) -> pa.Array | None:
 
 
 def _strings(values: pa.Array) -> pa.Array | None:
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return values if any(is_text(values.type) for is_text in texts) else None
+    return values if pa.types.is_string(values.type) or pa.types.is_large_string(values.type) else None
 
 
 # By the file type as ``footers`` names it. A schema of Arrow's own in the file may turn a column into something else.
