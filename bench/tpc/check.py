@@ -77,9 +77,7 @@ def compare(spark: SparkSession, pruner: secateur.Pruner, name: str, text: str) 
             return Result(name, f"secateur failed: {summary.reasons[0]}")
         if not same(plain, rows):
             if not LIMIT.search(text):
-                return Result(
-                    name, f"{len(plain)} rows without, {len(rows)} with, the first different {first(plain, rows)}"
-                )
+                return Result(name, f"{len(plain)} rows against {len(rows)}, different: {first(plain, rows)}"[:300])
             whole = LIMIT.sub("", text)
             with pruner.paused():
                 plain = spark.sql(whole).collect()

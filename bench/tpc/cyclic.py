@@ -43,7 +43,8 @@ QUERIES = {
           LEFT JOIN movie_info ON mi_movie = t_id AND mi_movie = ci_movie
           WHERE t_kind = 'series' AND t_year = 2001""",
     8: """SELECT t_year, count(*) FROM title
-          WHERE t_id IN (SELECT mc_movie FROM movie_companies, company WHERE mc_company = c_id AND c_country = 'country 7')
+          WHERE t_id IN (SELECT mc_movie FROM movie_companies, company
+                         WHERE mc_company = c_id AND c_country = 'country 7')
             AND EXISTS (SELECT 1 FROM movie_keyword WHERE mk_movie = t_id AND mk_keyword = 5) AND t_year < 1935
           GROUP BY t_year""",
     9: """SELECT count(*) FROM title a, title b, movie_link, movie_companies x, movie_companies y
@@ -60,11 +61,11 @@ def write(scale: float, target: Path) -> None:
     ids = np.arange(titles)
     years = 1900 + ids * 120 // titles
 
-    def near(count: int) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    def near(count: int) -> tuple[np.ndarray, np.ndarray]:
         movies = rng.integers(0, titles, count)
         return movies, np.clip(movies + rng.integers(-50, 51, count), 0, titles - 1)
 
-    def few(values: int, count: int) -> np.ndarray:  # type: ignore[type-arg]
+    def few(values: int, count: int) -> np.ndarray:
         return np.minimum((rng.pareto(1.0, count) * values / 100).astype(np.int64), values - 1)
 
     movies, linked = near(titles // 2)

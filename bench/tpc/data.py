@@ -26,6 +26,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,7 @@ def _parts(name: str, table: pa.Table, layout: str, files: int) -> Iterator[pa.T
         case _:
             order = np.argsort(_ranks(table[fact.date if fact and layout == "date" else fact.key if fact else first]))
     table = table.take(pa.array(order))
-    for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
+    for start, stop in pairwise(cuts.tolist()):
         if stop > start:
             yield table.slice(start, stop - start)
 
