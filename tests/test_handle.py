@@ -122,6 +122,7 @@ def test_the_json_form(spark: SparkSession, pruner: secateur.Pruner, table: str)
         "row_groups_kept": 1,
         "reasons": [],
         "implied": [],
+        "joins": [],
     }
     assert scan["table"] == f"file:{table}"
     assert 0 < scan["bytes_kept"] < scan["bytes_total"]

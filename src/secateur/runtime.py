@@ -31,6 +31,8 @@ from secateur.stats.filestats import FileStats, Mask, ScanColumn
 
 _DEFAULTS = Settings()
 _REMEMBERED = 1000
+_MOST_FLAGS = 50_000_000
+"""How many flags of files all scans that wait may hold together."""
 
 
 def files_holding(
@@ -73,6 +75,7 @@ class Awaited:
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
+        self._flags = 0
         self._ids = count(1)
         self._lock = threading.Lock()
 
@@ -81,8 +84,10 @@ class Awaited:
         with self._lock:
             id_ = f"{asked.name}-{next(self._ids)}"
             self._waiting[id_] = _Waiting(asked, scan, kept, settings)
-            while len(self._waiting) > _REMEMBERED:
-                self._waiting.popitem(last=False)
+            self._flags += len(kept)
+            while len(self._waiting) > 1 and (len(self._waiting) > _REMEMBERED or self._flags > _MOST_FLAGS):
+                _, forgotten = self._waiting.popitem(last=False)
+                self._flags -= len(forgotten.kept)
         return id_
 
     def fingerprint(self, id_: str) -> str:
@@ -104,7 +109,7 @@ class Awaited:
         with self._lock:
             found = self._waiting.get(id_)
         if found is None:
-            raise SecateurError(f"the query was planned more than {_REMEMBERED:,} such scans ago")
+            raise SecateurError("too many such queries were planned since, what this one waited for is forgotten")
         return found
 
 

@@ -6,22 +6,38 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from secateur.passes import run_passes
+from secateur.passes.contract import Known
+from secateur.passes.dips import Talk
+from secateur.passes.movement import links_of
+from secateur.passes.schedule import Among, Exchange, groups_of, schedule
 from secateur.query.expressions import Alias, Column, Expression
 from secateur.query.plan import (
+    PRUNING_COPY,
     Aggregate,
+    Filter,
     Join,
     Limit,
+    Opaque,
     Plan,
+    Query,
+    Scan,
     Union,
     Window,
+    walk,
 )
+from secateur.query.types import parse_type
+from secateur.reason.evaluate import scope_of
+from secateur.reason.ranges import facts_of
+from secateur.reason.rangesets import range_set, values_in
 from secateur.report.summary import ScanSummary
 from secateur.report.text import told_by_joins
+from secateur.stats.filestats import FileStats
 from tests.passes.test_filter import Case, PlanReader, _indent, read_case
-from tests.reason.language import predicate
+from tests.reason.language import columns_of, entry, file_stats, predicate
 
 FIXTURES = Path(__file__).with_name("dips")
 JOINS = ("Inner", "Cross", "LeftOuter", "RightOuter", "FullOuter", "LeftSemi", "LeftAnti", "ExistenceJoin")
@@ -91,3 +107,261 @@ def test_fixture(text: str) -> None:
     assert [code for code, _ in said] == [code for code, _ in wanted], said
     for code, words in wanted:
         assert any(code == c and words in text for c, text in said), (code, words, said)
+
+
+# The paper.
+
+DATES = columns_of("date_sk int, year int")
+DATE_DIM = (
+    "date_sk: 3000..5000, year: 1995..2000",
+    "date_sk: 1000..6000, year: 1990..2002",
+    "date_sk: 7000..12000, year: 2005..2018",
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "satisfying", "dip", "share"),
+    [
+        ("year <= 1995", [0, 1], [(1000, 6000)], 45),
+        ("year >= 2003 AND year <= 2004", [], [], 0),
+        ("year > 2010", [2], [(7000, 12000)], 45),
+    ],
+)
+def test_table_2(where: str, satisfying: list[int], dip: list[tuple[int, int]], share: int) -> None:
+    names = {c.name: Column(c.id, c.name, c.type) for c in DATES}
+    stats = file_stats([entry(text, DATES) for text in DATE_DIM], DATES)
+    scan = Scan(1, "date_dim", "parquet", "", DATES)
+    decision = run_passes(Query(1, "early", Filter(predicate(where, names), scan)), {1: stats})
+    assert np.flatnonzero(decision.kept[1]).tolist() == satisfying
+    found = facts_of(names["date_sk"], scope_of(stats, {c.id: c for c in DATES}))
+    assert found is not None
+    values = values_in(found, decision.kept[1])
+    assert values is not None
+    assert values.pairs() == dip
+    assert sum(high - low for low, high in dip) * 100 // (12000 - 1000) == share
+
+
+def test_figure_4_range_sets_give_a_smaller_set() -> None:
+    """The ranges of partitions 1 and 2 of figure 4b cover 30 percent fewer values than their zone maps."""
+    int_ = parse_type("double")  # whole numbers would make one range of [4000, 5000] and [5000, 6000] anyway
+    finer = range_set(int_, [(3000.0, 3500.0), (4000.0, 5000.0), (1000.0, 2000.0), (5000.0, 6000.0)])
+    assert finer.pairs() == [(1000, 2000), (3000, 3500), (4000, 6000)]
+    assert sum(high - low for low, high in finer.pairs()) / (6000 - 1000) == pytest.approx(0.7)
+
+
+def test_figure_8_two_tables_exchange_two_messages() -> None:
+    assert len(schedule([(1, 2)])) == 2
+
+
+def test_figure_8_a_star_exchanges_six_messages_in_two_epochs() -> None:
+    steps = schedule([(1, 2), (2, 3), (2, 4)])
+    assert len(steps) == 6
+    assert set(steps[:3]) == {Exchange(i, 2) for i in (1, 3, 4)}
+    assert set(steps[3:]) == {Exchange(2, i) for i in (1, 3, 4)}
+
+
+def test_figure_8_two_cycles_become_a_tree_of_groups() -> None:
+    edges = [(1, 2), (2, 3), (3, 4), (4, 5), (5, 2), (4, 6), (5, 6), (6, 7)]
+    groups = [{1}, {2, 3, 5}, {3, 4, 5}, {4, 5, 6}, {7}]
+    assert [set(group) for group in groups_of(edges)] == groups
+    steps = schedule(edges)
+    assert steps[:2] == [Exchange(1, 2), Exchange(7, 6)]
+    assert steps[-2:] == [Exchange(6, 7), Exchange(2, 1)]
+    among = [{e.sender for e in step.exchanges} for step in steps if isinstance(step, Among)]
+    # Both outer groups, the root between them, and the outer ones once more on the way back.
+    assert among == [{2, 3, 5}, {4, 5, 6}, {3, 4, 5}, {4, 5, 6}, {2, 3, 5}]
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [(1, 2), (2, 3), (3, 4), (4, 5)],
+        [(1, 2), (1, 3), (3, 4), (3, 5), (6, 7)],
+        [(1, 2), (2, 3), (3, 1)],
+        [(1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 1)],
+        [(1, 2), (2, 3), (3, 1), (3, 4), (4, 5), (5, 6), (6, 4)],
+        [(a, b) for a in range(1, 6) for b in range(a + 1, 6)],
+    ],
+)
+def test_every_join_is_used_in_both_directions(edges: list[tuple[int, int]]) -> None:
+    steps = schedule(edges)
+    told = {e for step in steps for e in (step.exchanges if isinstance(step, Among) else (step,))}
+    assert told == {Exchange(a, b) for pair in edges for a, b in (pair, pair[::-1])}
+    if not any(isinstance(step, Among) for step in steps):
+        assert len(steps) == 2 * len(edges)
+
+
+def talk_of(text: str) -> Talk:
+    case, _ = _read(text)
+    kept = {id_: np.ones(stats.count, np.bool_) for id_, stats in case.stats.items()}
+    talk = Talk(Known(case.query, case.stats, kept), links_of(case.query.plan))
+    talk.run()
+    return talk
+
+
+def test_a_star_of_real_tables_needs_six_messages() -> None:
+    talk = talk_of("""
+Inner c = l_c
+  Inner b = l_b
+    Inner a = l_a
+      Scan hub [l_a int, l_b int, l_c int]
+      Scan one [a int]
+    Scan two [b int]
+  Scan three [c int]
+files hub
+  l_a: 1..5, l_b: 1..5, l_c: 1..5 -> kept
+files one
+  a: 1..5 -> kept
+files two
+  b: 1..5 -> kept
+files three
+  c: 1..5 -> kept
+""")
+    assert talk.messages == 6
+
+
+def test_a_cycle_is_told_only_so_often() -> None:
+    """Section 10.2: in a cycle each round may rule out one more file, and the number of rounds is bounded."""
+    files = 40
+    step = "\n".join(f"  {{0}}: {i}..{i}, {{1}}: {i}..{i} -> kept" for i in range(files))
+    around = "\n".join(f"  {{0}}: {i}..{i}, {{1}}: {(i + 1)}..{(i + 1)} -> kept" for i in range(files))
+    talk = talk_of(f"""
+Inner t_c = r_c AND t_b = s_b
+  Inner r_a = s_a
+    Scan r [r_a int, r_c int]
+    Scan s [s_a int, s_b int]
+  Scan t [t_b int, t_c int]
+files r
+{around.format("r_a", "r_c")}
+files s
+{step.format("s_a", "s_b")}
+files t
+{step.format("t_b", "t_c")}
+""")
+    left = talk.narrowed()
+    assert 6 <= talk.messages <= 6 * 10
+    assert all(0 < np.count_nonzero(mask) < files for mask in left.values())
+
+
+def test_figure_7_tpcds_35() -> None:
+    """The dates tell the sales, their customers meet in a union and a semi join, and the address hears of it."""
+    case, _ = _read("""
+Inner ca_sk = c_addr
+  LeftSemi c_sk = k
+    LeftSemi c_sk = ss_cust
+      Scan customer [c_sk int, c_addr int]
+      Inner ss_date = d1_sk
+        Scan store_sales [ss_cust int, ss_date int]
+        Filter d1_year = 2002
+          Scan d1 [d1_sk int, d1_year int]
+    Project u AS k
+      Union
+        Project ws_cust
+          Inner ws_date = d2_sk
+            Scan web_sales [ws_cust int, ws_date int]
+            Filter d2_year = 2002
+              Scan d2 [d2_sk int, d2_year int]
+        Project cs_cust
+          Inner cs_date = d3_sk
+            Scan catalog_sales [cs_cust int, cs_date int]
+            Filter d3_year = 2002
+              Scan d3 [d3_sk int, d3_year int]
+  Scan customer_address [ca_sk int]
+files customer
+  c_sk: 1..100, c_addr: 1..10        -> kept
+  c_sk: 101..200, c_addr: 11..20     -> skipped
+  c_sk: 201..300, c_addr: 21..30     -> kept
+  c_sk: 301..400, c_addr: 31..40     -> skipped
+files store_sales
+  ss_cust: 1..90, ss_date: 10..12    -> kept
+  ss_cust: 210..250, ss_date: 9..10  -> kept
+  ss_cust: 1..999, ss_date: 1..9     -> skipped
+  ss_cust: 301..310, ss_date: 10..11 -> skipped
+files web_sales
+  ws_cust: 50..60, ws_date: 10..19   -> kept
+  ws_cust: 1..999, ws_date: 20..29   -> skipped
+files catalog_sales
+  cs_cust: 220..225, cs_date: 11..11 -> kept
+  cs_cust: 1..999, cs_date: 20..29   -> skipped
+files d1
+  d1_sk: 1..9, d1_year: 2001..2001   -> skipped
+  d1_sk: 10..19, d1_year: 2002..2002 -> kept
+files d2
+  d2_sk: 1..9, d2_year: 2001..2001   -> skipped
+  d2_sk: 10..19, d2_year: 2002..2002 -> kept
+files d3
+  d3_sk: 1..9, d3_year: 2001..2001   -> skipped
+  d3_sk: 10..19, d3_year: 2002..2002 -> kept
+files customer_address
+  ca_sk: 1..10                       -> kept
+  ca_sk: 11..20                      -> skipped
+  ca_sk: 21..30                      -> kept
+  ca_sk: 31..40                      -> skipped
+""")
+    decision = run_passes(case.query, case.stats)
+    assert {id_: mask.tolist() for id_, mask in decision.kept.items()} == case.kept
+    names = {scan.id: scan.table for scan in case.query.scans()}
+    told = {(join.sender, names[id_]) for id_, joins in decision.joins.items() for join in joins}
+    assert {("d1", "store_sales"), ("d2", "web_sales"), ("d3", "catalog_sales")} <= told
+    assert ("customer", "customer_address") in told
+    assert ("web_sales, catalog_sales", "customer") in told
+
+
+# What Spark reads once.
+
+
+def part_and_item() -> tuple[Scan, Scan, Join, dict[int, FileStats]]:
+    columns = columns_of("k int"), columns_of("n int, k2 int")[1:]
+    part, item = (Scan(i, name, "parquet", f"fp-{name}", c) for i, name, c in zip((1, 2), "pl", columns, strict=True))
+    on = predicate("k = k2", {"k": Column(1, "k", parse_type("int")), "k2": Column(2, "k2", parse_type("int"))})
+    stats = {
+        1: file_stats([entry("k: 1..5", part.columns), entry("k: 50..60", part.columns)], part.columns),
+        2: file_stats([entry("k2: 1..9", item.columns), entry("k2: 10..19", item.columns)], item.columns),
+    }
+    return part, item, Join("Inner", on, part, item), stats
+
+
+def test_a_copy_that_spark_prunes_by_reads_what_its_original_reads() -> None:
+    part, item, join, stats = part_and_item()
+    copy = replace(part, id=3)
+    filtered = Filter(
+        predicate("n > 0", {"n": Column(2, "k2", parse_type("int"))}), item, (Opaque(PRUNING_COPY, (copy,)),)
+    )
+    query = Query(1, "late", replace(join, right=filtered))
+    decision = run_passes(query, {**stats, 3: stats[1]})
+    assert {id_: mask.tolist() for id_, mask in decision.kept.items()} == {
+        1: [True, False],
+        2: [True, False],
+        3: [True, False],
+    }
+    assert decision.relies[3] == {1, 2}
+    assert decision.joins[3] == decision.joins[1]
+
+
+def test_scans_that_read_the_same_keep_the_same_files() -> None:
+    """One of the two uses is narrowed by more, but then Spark could not read once for both."""
+    part, _, join, stats = part_and_item()
+    again = replace(part, id=3, columns=(replace(part.columns[0], id=31),))
+    query = Query(1, "late", Union((90,), ((1,), (31,)), (join, again)))
+    decision = run_passes(query, {**stats, 3: stats[1]})
+    assert {id_: mask.tolist() for id_, mask in decision.kept.items()} == {
+        1: [True, True],
+        2: [True, False],
+        3: [True, True],
+    }
+    other = replace(again, listing="another version")
+    decision = run_passes(replace(query, plan=Union((90,), ((1,), (31,)), (join, other))), {**stats, 3: stats[1]})
+    assert decision.kept[1].tolist() == [True, False]
+
+
+def test_what_a_choice_rests_on_is_told() -> None:
+    _, _, join, stats = part_and_item()
+    decision = run_passes(Query(1, "late", join), stats)
+    assert decision.relies == {1: frozenset({2}), 2: frozenset({1})}
+
+
+def test_the_early_step_does_not_look_at_joins() -> None:
+    _, _, join, stats = part_and_item()
+    decision = run_passes(Query(1, "early", join), stats)
+    assert all(mask.all() for mask in decision.kept.values())
+    assert isinstance(next(iter(walk(join))), Join)

@@ -57,7 +57,7 @@ class PlanReader:
     def project(self, text: str, known: Mapping[str, Column], child: Plan, word: str) -> tuple[Plan, dict[str, Column]]:
         outputs: list[Expression] = []
         names: dict[str, Column] = {}
-        for part in re.split(r",\s*", text):
+        for part in re.split(r",\s*(?![^(]*\))", text):
             source, _, name = part.partition(" AS ")
             e = predicate(source, known)
             if name:

@@ -181,7 +181,7 @@ class Talk:
         rests_on = self.relies.setdefault(id_, set())
         rests_on |= senders.union(*(self.relies.get(sender, ()) for sender in senders))
         tables = ", ".join(dict.fromkeys(self._scans[origin.scan].table for origin in link.origins))
-        record = JoinRecord(tables, _named(link.target), len(received[link]), len(alive), len(left))
+        record = JoinRecord(tables, self._named(link.target), len(received[link]), len(alive), len(left))
         self.records.append((id_, record))
         return True
 
@@ -232,6 +232,12 @@ class Talk:
             self._scopes[id_] = scope_of(self.known.stats[id_], columns, self.known.query.settings)
         return self._scopes[id_]
 
+    def _named(self, endpoint: Endpoint) -> str:
+        """The columns of the scan that an endpoint is about: a union calls them by other names."""
+        names = {column.id: column.name for column in self._scans[endpoint.scan].columns}
+        columns = (part for part in parts_of(endpoint.expression) if isinstance(part, Column))
+        return ", ".join(dict.fromkeys(".".join((names.get(c.id, c.name), *c.path)) for c in columns))
+
     def reasons(self, kept: Mapping[int, Mask]) -> Iterator[tuple[int, Reason]]:
         """For each scan that joins with others and that they could not narrow, one reason."""
         received = {target.scan: tables for tables, target in self._heard()}
@@ -268,11 +274,6 @@ def _identity(scan: Scan) -> tuple[str, tuple[int, ...]]:
 
 def _count(mask: Mask) -> int:
     return int(np.count_nonzero(mask))
-
-
-def _named(endpoint: Endpoint) -> str:
-    columns = dict.fromkeys(e.full_name for e in parts_of(endpoint.expression) if isinstance(e, Column))
-    return ", ".join(columns)
 
 
 def _not_selective(scan: Scan, senders: str) -> Reason:

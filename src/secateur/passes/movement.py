@@ -148,8 +148,10 @@ class Links:
                     self._block(other[0], f"the {_words(join.kind)} join gives its rows without a partner, too")
                     continue
                 targets = self._targets(*other, null_safe=null_safe)[:_MOST]
-                for origins in self._origins(*own)[:_MOST] if targets else ():
-                    self.found += [Link(origins, target, null_safe) for target in targets]
+                origins = self._origins(*own)[:_MOST] if targets else []
+                self.found += [Link(each, target, null_safe) for each in origins for target in targets]
+                for target in targets if not origins else ():
+                    self.blocked.setdefault(target.scan, "it is joined by something that no table holds as it is")
 
     def _equalities(self, join: Join, condition: Expression) -> Iterator[tuple[Expression, Expression, bool]]:
         """Each equality of something of the left side with something of the right."""

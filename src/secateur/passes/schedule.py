@@ -47,7 +47,7 @@ def schedule(edges: Edges) -> list[Step]:
     """The steps for a join graph, whose edges name each pair of joining tables once.
 
     >>> [(step.sender, step.receiver) for step in schedule([(1, 2), (3, 2), (4, 2)])]
-    [(1, 2), (3, 2), (4, 2), (2, 1), (2, 3), (2, 4)]
+    [(1, 2), (3, 2), (4, 2), (2, 4), (2, 3), (2, 1)]
     """
     near = _neighbours(edges)
     steps: list[Step] = []

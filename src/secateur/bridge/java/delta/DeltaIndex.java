@@ -68,13 +68,13 @@ public final class DeltaIndex extends TahoeFileIndexWithSnapshotDescriptor {
     if (!numbered) return super.listFiles(partitionFilters, dataFilters);
     Map numbers = new HashMap();
     for (int i = skip.nextClearBit(0); i < all.count; i = skip.nextClearBit(i + 1)) {
-      numbers.put(DeltaFiles.key(all.files[i]), Integer.valueOf(i));
+      numbers.put(DeltaLogReader.key(all.files[i]), Integer.valueOf(i));
     }
     List out = new ArrayList();
     scala.collection.Iterator it = matchingFiles(partitionFilters, dataFilters).iterator();
     while (it.hasNext()) {
       AddFile file = (AddFile) it.next();
-      Integer number = (Integer) numbers.get(DeltaFiles.key(file));
+      Integer number = (Integer) numbers.get(DeltaLogReader.key(file));
       InternalRow values = getPartitionValuesRow(file.partitionValues());
       out.add(Numbered.partition(values, partitionSchema(), fileStatusWithMetadataFromAddFile(file), number == null ? -1 : number.intValue()));
     }
@@ -95,12 +95,12 @@ public final class DeltaIndex extends TahoeFileIndexWithSnapshotDescriptor {
 
   private Seq withoutSkipped(Seq files) {
     Set skipped = new HashSet();
-    for (int i = skip.nextSetBit(0); i >= 0; i = skip.nextSetBit(i + 1)) skipped.add(DeltaFiles.key(all.files[i]));
+    for (int i = skip.nextSetBit(0); i >= 0; i = skip.nextSetBit(i + 1)) skipped.add(DeltaLogReader.key(all.files[i]));
     List kept = new ArrayList();
     scala.collection.Iterator it = files.iterator();
     while (it.hasNext()) {
       AddFile file = (AddFile) it.next();
-      if (!skipped.contains(DeltaFiles.key(file))) kept.add(file);
+      if (!skipped.contains(DeltaLogReader.key(file))) kept.add(file);
     }
     return (Seq) CollectionConverters.asScala(kept).toList();
   }

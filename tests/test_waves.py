@@ -1,0 +1,382 @@
+"""ORDER BY … LIMIT at run time: a first wave of files tells where the first rows end, and the rest is hardly read."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import secateur
+from secateur.bridge.metrics import files_read
+from secateur.runtime import Awaited
+from tests.fixtures import Same
+
+FILES, ROWS = 40, 1000
+
+
+def columns(i: int) -> dict[str, Any]:
+    """File i: values from 1,000 i on, in no order; ``y = 3`` in one row of a hundred."""
+    x = np.random.default_rng(i).permutation(np.arange(i * ROWS, (i + 1) * ROWS))
+    nans = (x % 17 == 3) & (i in (4, 9))
+    return {
+        "id": pa.array(x, pa.int64()),
+        "x": pa.array([None] * ROWS if i == FILES - 1 else x, pa.int64()),
+        "y": pa.array(x * 7919 % 100, pa.int32()),
+        "d": pa.array(np.where(nans, math.nan, x * -1.5), pa.float64()),
+        "t": pa.array([None if v % 11 == 0 else int(v) for v in x], pa.int32()),
+        "s": pa.array([f"{'é' if v > 20000 else 'e'}-{v:06d}-{'z' * 80}" for v in x], pa.string()),
+        "day": pa.array(19000 + x // 7, pa.int32()).cast(pa.date32()),
+        "n": pa.array([f"{v}.{v % 100:02d}" for v in x]).cast(pa.decimal128(9, 2)),
+        "ts": pa.array(1_700_000_000_000_000 + x * 1001, pa.timestamp("us", "UTC")),
+        "tie": pa.array(x // 4000, pa.int32()),
+        "r": pa.array(np.random.default_rng(i).integers(0, 10**9, ROWS), pa.int64()),
+    }
+
+
+@pytest.fixture(scope="module")
+def home(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same rows in three formats, Delta with deletion vectors, Iceberg with delete files."""
+    folder = tmp_path_factory.mktemp("waves")
+    (folder / "t").mkdir()
+    for i in range(FILES):
+        pq.write_table(pa.table(columns(i)), folder / "t" / f"{i:02d}.parquet")
+    secateur.collect(spark, str(folder / "t"))
+    rows = spark.read.parquet(str(folder / "t")).repartitionByRange(FILES, "id")
+    spark.sql(
+        f"CREATE TABLE delta.`{folder / 'delta'}` USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', "
+        "'delta.columnMapping.mode' = 'name') AS SELECT * FROM parquet.`{}` WHERE false".format(folder / "t")
+    )
+    rows.write.format("delta").mode("append").save(str(folder / "delta"))
+    spark.sql(f"DELETE FROM delta.`{folder / 'delta'}` WHERE id % 300 = 203")
+    rows.writeTo("ice.tests.waves").using("iceberg").tableProperty("format-version", "2").tableProperty(
+        "write.delete.mode", "merge-on-read"
+    ).createOrReplace()
+    spark.sql("DELETE FROM ice.tests.waves WHERE id % 300 = 203")
+    few = pa.table({"k": pa.array(range(0, FILES * ROWS, 150)), "label": [f"l{v % 5}" for v in range(267)]})
+    (folder / "few").mkdir()
+    pq.write_table(few, folder / "few" / "0.parquet")
+    secateur.collect(spark, str(folder / "few"))
+    return folder
+
+
+@pytest.fixture
+def table(spark: SparkSession, pruner: secateur.Pruner, home: Path) -> Iterator[Path]:
+    """Files are reckoned to be slow, so that a wave pays, and deciding may take its time."""
+    spark.conf.set("spark.secateur.filter.file.ms", "1000")
+    spark.conf.set("spark.secateur.budget.ms", "30000")
+    spark.read.parquet(str(home / "t")).createOrReplaceTempView("t")
+    spark.read.parquet(str(home / "few")).createOrReplaceTempView("few")
+    yield home / "t"
+    for key in ("spark.sql.adaptive.enabled", "spark.sql.autoBroadcastJoinThreshold"):
+        spark.conf.unset(key)
+
+
+def step(pruner: secateur.Pruner) -> secateur.RuntimeStep | None:
+    """What was done at run time to the first scan that waited."""
+    assert pruner.last is not None
+    return next((step for scan in pruner.last.scans for step in scan.runtime), None)
+
+
+def compared(spark: SparkSession, pruner: secateur.Pruner, sql: str) -> tuple[list[Any], int]:
+    """The rows with secateur, in order, after they were found to be those without; and the files that were read."""
+    with pruner.paused():
+        expected = spark.sql(sql).collect()
+    frame = spark.sql(sql)
+    rows = frame.collect()
+    assert repr(rows) == repr(expected), sql
+    return rows, files_read(frame)
+
+
+@pytest.mark.parametrize("direction", ["ASC", "DESC"])
+@pytest.mark.parametrize("nulls", ["FIRST", "LAST"])
+def test_every_type_and_order(
+    spark: SparkSession, pruner: secateur.Pruner, table: Path, direction: str, nulls: str
+) -> None:
+    for key in ("x", "d", "t", "s", "day", "n", "ts", "tie", "-x"):
+        sql = f"SELECT {key} FROM t WHERE y = 3 ORDER BY {key} {direction} NULLS {nulls} LIMIT 5"
+        rows, read = compared(spark, pruner, sql)
+        assert len(rows) == 5
+        done = step(pruner)
+        assert done is not None, sql
+        assert done.files_after is not None
+        if key in ("s", "day", "n", "ts") or (key in ("x", "-x") and nulls == "LAST"):
+            assert done.files_after == 1, sql
+            assert read <= 3
+            assert done.condition
+
+
+@pytest.mark.parametrize("name", ["t", "delta", "iceberg"])
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_every_format(spark: SparkSession, pruner: secateur.Pruner, table: Path, name: str, adaptive: str) -> None:
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    source = {"t": "t", "delta": f"delta.`{table.parent / 'delta'}`", "iceberg": "ice.tests.waves"}[name]
+    for sql in (
+        f"SELECT * FROM {source} WHERE y = 3 ORDER BY id DESC LIMIT 5",
+        f"SELECT s, ts FROM {source} WHERE y * 2 = 6 ORDER BY ts, s LIMIT 3 OFFSET 2",
+        f"SELECT count(*), sum(id) FROM (SELECT id FROM {source} WHERE y < 2 ORDER BY s DESC LIMIT 4)",
+    ):
+        _, read = compared(spark, pruner, sql)
+        done = step(pruner)
+        assert done is not None, sql
+        assert (done.files_before, done.files_after) == (FILES, 1), sql
+        assert 2 <= read <= 6
+        assert pruner.last is not None
+        assert pruner.last.files_kept == 1
+        assert "at run time, where " in str(pruner.last)
+
+
+@pytest.mark.parametrize(
+    ("sql", "after"),
+    [
+        ("SELECT x FROM t WHERE y = 3 ORDER BY x DESC NULLS LAST LIMIT 0", None),
+        ("SELECT x FROM t WHERE y = 3 ORDER BY x DESC NULLS LAST LIMIT 1", 1),
+        ("SELECT x FROM t WHERE y = 3 ORDER BY x DESC NULLS LAST LIMIT 20", 2),
+        ("SELECT x FROM t WHERE y = 3 ORDER BY x DESC NULLS LAST LIMIT 100000", None),
+        ("SELECT x FROM t WHERE y = 3 ORDER BY x DESC NULLS LAST LIMIT 2000000000", None),
+        ("SELECT tie, id FROM t WHERE y = 3 ORDER BY tie DESC, id LIMIT 5", 4),
+        ("SELECT tie FROM t WHERE y = 3 AND id < 16000 ORDER BY tie LIMIT 5", 4),
+        ("SELECT x FROM t WHERE y = 3 AND id >= 39000 ORDER BY x LIMIT 5", None),
+        ("SELECT id FROM t WHERE y = 3 AND id % 30000 = 29799 ORDER BY id DESC LIMIT 5", FILES),
+        ("SELECT r FROM t WHERE y = 3 ORDER BY r LIMIT 5", None),
+        ("SELECT id FROM t WHERE rand() < 0 ORDER BY id LIMIT 5", None),
+        ("SELECT id FROM t WHERE id > (SELECT min(k) FROM few) ORDER BY id LIMIT 5", None),
+    ],
+)
+def test_how_many_files_are_left(
+    spark: SparkSession, pruner: secateur.Pruner, table: Path, sql: str, after: int | None
+) -> None:
+    compared(spark, pruner, sql)
+    done = step(pruner)
+    assert (done.files_after if done else None) == after
+
+
+@pytest.mark.parametrize("broadcast", ["10MB", "-1"])
+@pytest.mark.parametrize(
+    ("sql", "waves"),
+    [
+        ("SELECT id, label FROM t JOIN few ON id = k WHERE label = 'l3' ORDER BY id DESC LIMIT 3", True),
+        ("SELECT id, label FROM t LEFT JOIN few ON id = k WHERE y = 3 ORDER BY id DESC LIMIT 3", True),
+        ("SELECT id FROM t LEFT JOIN few ON id = k WHERE label IS NULL AND y = 3 ORDER BY s LIMIT 3", True),
+        ("SELECT id, k FROM few RIGHT JOIN t ON id = k WHERE y = 3 ORDER BY id LIMIT 3", True),
+        ("SELECT id FROM t LEFT SEMI JOIN few ON id = k ORDER BY id DESC LIMIT 3", True),
+        ("SELECT id FROM t LEFT ANTI JOIN few ON id = k WHERE y = 3 ORDER BY id DESC LIMIT 3", True),
+        ("SELECT id, k FROM t FULL JOIN few ON id = k WHERE y = 3 OR y IS NULL ORDER BY id DESC LIMIT 3", False),
+        ("SELECT k, id FROM few LEFT JOIN t ON id = k AND y > 3 ORDER BY id DESC, k LIMIT 3", False),
+        ("SELECT id, n FROM t JOIN (SELECT k, count(*) AS n FROM few GROUP BY k) ON id = k ORDER BY id LIMIT 3", False),
+    ],
+)
+def test_joins(
+    spark: SparkSession, pruner: secateur.Pruner, table: Path, sql: str, waves: bool, broadcast: str
+) -> None:
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", broadcast)
+    compared(spark, pruner, sql)
+    done = step(pruner)
+    assert (done is not None) == waves, str(pruner.last)
+    if done is not None:
+        assert done.files_after is not None
+        assert done.files_after <= 2
+
+
+@pytest.mark.parametrize(
+    ("sql", "waves"),
+    [
+        ("SELECT day, count(*), max(y) FROM t WHERE y < 50 GROUP BY day ORDER BY day DESC LIMIT 3", True),
+        ("SELECT day, tie, sum(id) FROM t WHERE y < 50 GROUP BY day, tie ORDER BY day, tie LIMIT 3", True),
+        ("SELECT DISTINCT day FROM t WHERE y = 3 ORDER BY day DESC LIMIT 3", True),
+        ("SELECT day, count(*) FROM t WHERE y = 3 GROUP BY day HAVING count(*) > 1 ORDER BY day LIMIT 3", False),
+        ("SELECT tie, max(id) AS m FROM t WHERE y = 3 GROUP BY tie ORDER BY m DESC LIMIT 3", False),
+        ("SELECT id, row_number() OVER (ORDER BY s) AS n FROM t WHERE y = 3 ORDER BY id DESC LIMIT 3", False),
+        ("(SELECT id FROM t WHERE y = 3 UNION ALL SELECT k FROM few) ORDER BY id DESC LIMIT 3", False),
+        ("SELECT * FROM (SELECT id, row_number() OVER (PARTITION BY tie ORDER BY s) AS n FROM t) WHERE n < 3", False),
+    ],
+)
+def test_groups_and_others(
+    spark: SparkSession, pruner: secateur.Pruner, table: Path, same: Same, sql: str, waves: bool
+) -> None:
+    same(lambda: spark.sql(sql))
+    done = step(pruner)
+    assert (done is not None) == waves, str(pruner.last)
+    if done is not None:
+        assert done.files_after == 1
+    elif "LIMIT" in sql:
+        assert pruner.last is not None
+        assert "wave-not-possible" in {r.code for scan in pruner.last.scans for r in scan.reasons}
+
+
+@pytest.mark.parametrize(
+    ("sql", "files"),
+    [
+        ("SELECT id, label FROM t LEFT JOIN few ON id = k ORDER BY id DESC LIMIT 3", 1),
+        ("SELECT id, label FROM few RIGHT JOIN t ON id = k ORDER BY id LIMIT 3", 1),
+        ("SELECT id, label FROM t LEFT JOIN few ON id = k WHERE label IS NOT NULL ORDER BY id DESC LIMIT 3", None),
+        ("SELECT day, count(*) FROM t GROUP BY day ORDER BY day DESC LIMIT 3", 2),
+        ("SELECT DISTINCT tie FROM t ORDER BY tie LIMIT 2", 8),
+        ("SELECT tie, count(*) FROM t GROUP BY tie HAVING count(*) > 1000000 ORDER BY tie LIMIT 2", None),
+    ],
+)
+def test_what_metadata_tell_already(
+    spark: SparkSession, pruner: secateur.Pruner, table: Path, same: Same, sql: str, files: int | None
+) -> None:
+    spark.conf.set("spark.secateur.passes", "filter,topk")
+    same(lambda: spark.sql(sql))
+    assert pruner.last is not None
+    assert next(scan.files_kept for scan in pruner.last.scans if scan.files_total == FILES) == (files or FILES)
+
+
+def test_minus_zero_is_no_group_of_its_own(
+    spark: SparkSession, pruner: secateur.Pruner, table: Path, lake: Path, same: Same
+) -> None:
+    for i, values in enumerate(([0.0, -0.0], [-1.0], [-2.0])):
+        pq.write_table(pa.table({"v": values}), lake / f"{i}.parquet")
+    secateur.collect(spark, str(lake))
+    found = same(lambda: spark.read.parquet(str(lake)).groupBy("v").count().orderBy("v", ascending=False).limit(2))
+    assert len(found.rows) == 2
+
+
+def test_explained_but_not_run(spark: SparkSession, pruner: secateur.Pruner, table: Path) -> None:
+    scan = pruner.explain("SELECT * FROM t WHERE y = 3 ORDER BY id DESC LIMIT 5").scans[0]
+    assert [(s.name, s.files_after) for s in scan.runtime] == [("waves", None)]
+    assert "2 files are read first" in scan.runtime[0].plan
+    assert scan.files_kept == FILES
+    spark.conf.set("spark.secateur.filter.file.ms", "1")
+    scan = pruner.explain("SELECT * FROM t WHERE y = 3 ORDER BY id DESC LIMIT 5").scans[0]
+    assert not scan.runtime
+    assert "wave-not-worth" in {r.code for r in scan.reasons}
+
+
+def test_the_hidden_column_stays_hidden(spark: SparkSession, pruner: secateur.Pruner, table: Path, same: Same) -> None:
+    query = "SELECT *, _metadata.file_name AS f FROM t WHERE y = 3 ORDER BY id DESC LIMIT 5"
+    found = same(lambda: spark.sql(query))
+    assert set(found.rows[0].asDict()) == {*columns(0), "f"}
+    assert step(pruner) is not None
+
+
+def test_partitioned_and_bucketed_tables(spark: SparkSession, pruner: secateur.Pruner, table: Path, same: Same) -> None:
+    with pruner.paused():
+        spark.sql("DROP TABLE IF EXISTS waves_p")
+        spark.sql("DROP TABLE IF EXISTS waves_b")
+        rows = spark.table("t").select("id", "y", "s", "tie")
+        rows.repartitionByRange(20, "id").write.partitionBy("tie").saveAsTable("waves_p")
+        rows.repartitionByRange(10, "id").write.bucketBy(2, "id").saveAsTable("waves_b")
+    try:
+        for name in ("waves_p", "waves_b"):
+            secateur.collect(spark, name)
+            sql = f"SELECT id, s, tie FROM {name} WHERE y = 3 AND tie > 1 ORDER BY s DESC LIMIT 3"
+            found = same(partial(spark.sql, sql))
+            assert len(found.rows) == 3
+            done = step(pruner)
+            assert done is not None
+            assert done.files_after is not None
+            assert done.files_before is not None
+            assert done.files_after < done.files_before
+    finally:
+        spark.sql("DROP TABLE waves_p")
+        spark.sql("DROP TABLE waves_b")
+
+
+def test_a_file_without_statistics_is_read(
+    spark: SparkSession, pruner: secateur.Pruner, table: Path, same: Same
+) -> None:
+    late = table / "late.parquet"
+    pq.write_table(pa.table(columns(1000)), late)
+    try:
+        found = same(lambda: spark.read.parquet(str(table)).where("y = 3").orderBy("id", ascending=False).limit(5))
+        assert min(row.id for row in found.rows) > 999_999
+        done = step(pruner)
+        assert done is not None
+        assert done.files_after == 2
+    finally:
+        late.unlink()
+
+
+def planned(frame: DataFrame) -> DataFrame:
+    frame._jdf.queryExecution().executedPlan()
+    return frame
+
+
+SQL = "SELECT id, s FROM t WHERE y = 3 ORDER BY id DESC LIMIT 5"
+
+
+def test_a_data_frame_that_runs_again_and_one_that_is_cached(
+    spark: SparkSession, pruner: secateur.Pruner, table: Path, lake: Path
+) -> None:
+    rows, _ = compared(spark, pruner, SQL)
+    frame = spark.sql(SQL)
+    assert frame.collect() == rows == frame.collect()
+    assert frame.count() == 5
+    assert frame.selectExpr("max(id)").collect()[0][0] == rows[0].id
+    cached = spark.sql(SQL).cache()
+    try:
+        assert cached.collect() == rows == cached.orderBy("id", ascending=False).collect()
+    finally:
+        cached.unpersist(blocking=True)
+    spark.sql(SQL).write.parquet(str(lake / "copy"))
+    assert sorted(spark.read.parquet(str(lake / "copy")).collect()) == sorted(rows)
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW top AS {SQL}")
+    both = spark.sql("SELECT a.id FROM top a JOIN top b ON a.id = b.id ORDER BY a.id DESC").collect()
+    assert [row.id for row in both] == [row.id for row in rows]
+    pq.write_table(pa.table({**columns(0), "id": pa.array(np.full(ROWS, 10**9))}), table / "more.parquet")
+    try:
+        spark.read.parquet(str(table)).createOrReplaceTempView("t")
+        assert spark.sql(SQL).first().id == 10**9  # type: ignore[union-attr]
+    finally:
+        (table / "more.parquet").unlink()
+
+
+def test_a_rewritten_file_is_read(spark: SparkSession, pruner: secateur.Pruner, table: Path, lake: Path) -> None:
+    for i in range(FILES):
+        pq.write_table(pa.table(columns(i)), lake / f"{i:02d}.parquet")
+    secateur.collect(spark, str(lake))
+    frame = planned(spark.read.parquet(str(lake)).where("y = 3").orderBy("id", ascending=False).limit(5))
+    pq.write_table(pa.table({**columns(5), "id": pa.array(np.arange(ROWS) + 10**9)}), lake / "05.parquet")
+    assert min(row.id for row in frame.collect()) >= 10**9
+    assert pruner.last is not None
+    assert "files-changed" in {r.code for r in pruner.last.scans[0].reasons}
+
+
+@pytest.mark.parametrize("name", ["t", "delta", "iceberg"])
+@pytest.mark.parametrize("broken", ["detached", "paused", "raises", "nonsense", "late", "forgotten"])
+def test_whatever_breaks_at_run_time_the_query_runs(
+    spark: SparkSession, pruner: secateur.Pruner, table: Path, monkeypatch: pytest.MonkeyPatch, broken: str, name: str
+) -> None:
+    source = {"t": "t", "delta": f"delta.`{table.parent / 'delta'}`", "iceberg": "ice.tests.waves"}[name]
+    sql = f"SELECT id, s FROM {source} WHERE y = 3 ORDER BY id DESC LIMIT 5"
+    with pruner.paused():
+        expected = spark.sql(sql).collect()
+    frame = planned(spark.sql(sql))
+
+    def instead(self: Awaited, id_: str, values: Any, stats: Any) -> tuple[Any, str]:
+        if broken == "raises":
+            raise RuntimeError("broken on purpose")
+        if broken == "late":
+            time.sleep(1)
+        return np.ones(FILES * 2, np.bool_), "{}"
+
+    match broken:
+        case "detached":
+            pruner.detach()
+        case "forgotten":
+            for entry in list(pruner._registry._entries):
+                del pruner._registry._entries[entry]
+        case "raises" | "nonsense" | "late":
+            monkeypatch.setattr(Awaited, "answer", instead)
+    if broken == "late":
+        spark.conf.set("spark.secateur.budget.ms", "100")
+    if broken == "paused":
+        with pruner.paused():
+            assert frame.collect() == expected
+    else:
+        assert frame.collect() == expected
+    if broken in ("raises", "nonsense", "late", "forgotten"):
+        assert pruner.last is not None
+        assert "runtime-failed" in {r.code for r in pruner.last.scans[0].reasons}
+        assert pruner.last.scans[0].files_kept == FILES
