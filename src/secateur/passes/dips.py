@@ -202,7 +202,7 @@ class Talk:
         if found is None or parts is None:
             return kept
         at = parts.of(kept)
-        may = meets(found.at(at), wanted)
+        may = meets(found.at(at) if len(at) < parts.stats.count else found, wanted)
         left = np.zeros(len(kept), np.bool_)
         left[parts.owner[at[np.broadcast_to(may, len(at))]]] = True
         return left

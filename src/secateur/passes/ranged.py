@@ -65,7 +65,8 @@ def narrow_by_ranges(
             continue
         at = parts.of(kept & ~parts.whole)
         tree = PruningTree(about, columns, settings, limits)
-        may = tree.entries(parts.stats.take(at), np.ones(len(at), np.bool_))
+        here = parts.stats.take(at) if len(at) < parts.stats.count else parts.stats
+        may = tree.entries(here, np.ones(len(at), np.bool_))
         after = kept & parts.whole
         after[parts.owner[at[may]]] = True
         kept = after

@@ -71,73 +71,55 @@ def _take_apart(stats: FileStats, column: ScanColumn) -> Parts | None:
     ranges = stats.range_sets(column)
     if ranges is None or not ranges.known.any():
         return None
-    positions, owner = ranges.at(np.arange(stats.count))
+    owner = np.repeat(np.arange(stats.count), ranges.counts)
     null, nan = np.flatnonzero(ranges.known & ranges.null), np.flatnonzero(ranges.known & ranges.nan)
     whole = np.flatnonzero(~ranges.known)
-    kind = np.repeat(np.arange(4), [len(positions), len(null), len(nan), len(whole)])
-    owner = np.concatenate([owner, null, nan, whole])
-    at = pa.array(np.append(positions, np.zeros(len(kind) - len(positions), np.int64)), mask=kind > 0)
-    split = _Split(stats, ranges, owner, kind, at)
-    rows = pc.if_else(pa.array(kind < 3), pa.scalar(1, pa.int64()), stats.rows.take(pa.array(owner)))
-    sizes = stats.sizes.take(pa.array(owner))
-    return Parts(FileStats(rows, sizes, lambda asked: split.load(asked, column), nested=True), owner, ~ranges.known)
+    kind = np.repeat(np.arange(4), [len(owner), len(null), len(nan), len(whole)])
+    split = _Split(stats, ranges, np.concatenate([owner, null, nan, whole]), kind)
+    rows = pa.concat_arrays([pa.array(np.ones(len(kind) - len(whole), np.int64)), stats.rows.take(pa.array(whole))])
+    parts = FileStats(rows, pa.nulls(len(kind), pa.int64()), lambda asked: split.load(asked, column), nested=True)
+    return Parts(parts, split.owner, ~ranges.known)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Split:
-    """How files come apart: the kind of each part is 0 for a range, 1 for NULL, 2 for NaN, 3 for a whole file."""
+    """How files come apart: ranges first (kind 0), then the parts with NULL (1), with NaN (2), and whole files (3)."""
 
     files: FileStats
     ranges: FileRanges
     owner: Ints
     kind: Ints
-    at: pa.Array
 
     def load(self, asked: ScanColumn, column: ScanColumn) -> ColumnStats | None:
         found = self.files.column(asked)
         inexact = np.zeros(len(self.owner), np.bool_)
-        whole = pa.array(self.kind == 3)
-        part = None if found is None else found.take(self.owner)
-        if (asked.name, asked.kind, asked.type, asked.path) != (column.name, column.kind, column.type, column.path):
-            # The row that an entry stands for is any one of the file's.
-            if part is None:
-                return None
-            rows = self.files.rows.take(pa.array(self.owner))
-            bounded = pc.or_(part.low.is_valid(), part.high.is_valid())
-            all_null = pc.and_not(pc.equal(part.nulls, rows).fill_null(False), bounded)
-            nulls = pc.if_else(all_null, pa.scalar(1, pa.int64()), _only_zero(part.nulls))
-            return ColumnStats(
-                part.low,
-                part.high,
-                pc.if_else(whole, part.nulls, nulls),
-                pc.if_else(whole, part.nans, _only_zero(part.nans)),
-                inexact,
-                inexact,
-            )
-        nulls, nans = (pa.array((self.kind == k).astype(np.int64), mask=self.kind == 3) for k in (1, 2))
-        low, high = (_taken(ends, self.at) for ends in (self.ranges.lows, self.ranges.highs))
-        if part is None:
-            return ColumnStats(low, high, nulls, nans, inexact, inexact)
-        return ColumnStats(
-            _filled(low, part.low, self.kind),
-            _filled(high, part.high, self.kind),
-            pc.if_else(whole, part.nulls, nulls),
-            pc.if_else(whole, part.nans, nans),
-            inexact,
-            inexact,
-        )
+        if (asked.name, asked.kind, asked.type, asked.path) == (column.name, column.kind, column.type, column.path):
+            whole = None if found is None else found.take(self.owner[self.kind == 3])
+            low, high, nulls, nans = (whole.low, whole.high, whole.nulls, whole.nans) if whole else (None,) * 4
+            low, high = self._bounds(self.ranges.lows, low), self._bounds(self.ranges.highs, high)
+            return ColumnStats(low, high, self._counts(1, nulls), self._counts(2, nans), inexact, inexact)
+        if found is None:
+            return None
+        part, is_whole = found.take(self.owner), pa.array(self.kind == 3)
+        # The row that an entry stands for is any one of the file's.
+        rows = self.files.rows.take(pa.array(self.owner))
+        bounded = pc.or_(part.low.is_valid(), part.high.is_valid())
+        all_null = pc.and_not(pc.equal(part.nulls, rows).fill_null(False), bounded)
+        nulls = pc.if_else(all_null, pa.scalar(1, pa.int64()), _only_zero(part.nulls))
+        nulls = pc.if_else(is_whole, part.nulls, nulls)
+        nans = pc.if_else(is_whole, part.nans, _only_zero(part.nans))
+        return ColumnStats(part.low, part.high, nulls, nans, inexact, inexact)
 
+    def _bounds(self, ends: pa.Array, whole: pa.Array | None) -> pa.Array:
+        """The ends of ranges, nothing for the parts with NULL and NaN, and the bounds of whole files."""
+        rest = len(self.kind) - len(ends) - (0 if whole is None else len(whole))
+        parts = [ends, pa.nulls(rest, ends.type), *([] if whole is None else [whole])]
+        return pa.concat_arrays([part for part in parts if len(part)] or [ends])
 
-def _taken(ends: pa.Array, at: pa.Array) -> pa.Array:
-    """The ends at some positions; there may be none at all, and then all are null."""
-    return ends.take(at) if len(ends) else pa.nulls(len(at), ends.type)
-
-
-def _filled(ends: pa.Array, bounds: pa.Array, kind: Ints) -> pa.Array:
-    """The ends of ranges, and the bounds of whole files."""
-    # By position and not by if_else, which garbles slices of strings before Arrow 24 (apache/arrow#49410).
-    at = np.arange(len(kind)) + np.where(kind == 3, len(kind), 0)
-    return pa.concat_arrays([ends, bounds]).take(pa.array(at))
+    def _counts(self, kind: int, whole: pa.Array | None) -> pa.Array:
+        """One in the parts of a kind, none in the others, and the counts of whole files."""
+        counts = pa.array((self.kind == kind).astype(np.int64), mask=self.kind == 3)
+        return counts if whole is None else pa.concat_arrays([counts[: len(counts) - len(whole)], whole])
 
 
 def _only_zero(counts: pa.Array) -> pa.Array:
