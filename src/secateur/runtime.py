@@ -25,8 +25,8 @@ from secateur.query.expressions import Column, In, Value
 from secateur.query.plan import Scan, Settings
 from secateur.query.types import DataType, parse_type
 from secateur.query.values import decode_value
-from secateur.reason.evaluate import evaluate
-from secateur.reason.heldvalues import files_where
+from secateur.reason.evaluate import evaluate, scope_of
+from secateur.reason.parts import files_where
 from secateur.report.conditions import in_words
 from secateur.stats.filestats import FileStats, Mask, ScanColumn
 
@@ -111,7 +111,8 @@ class Awaited:
         return ~after, json.dumps(told)
 
     def _members(self, waiting: _Waiting, wanted: Membership, stats: FileStats) -> tuple[Mask, str]:
-        after = files_where(wanted.expression, wanted.values, stats, waiting.scan, waiting.kept, waiting.settings)
+        columns = {column.id: column for column in waiting.scan.columns}
+        after = files_where(wanted.expression, wanted.values, scope_of(stats, columns, waiting.settings), waiting.kept)
         many = f"{len(wanted.values):,} ranges" if len(wanted.values) > 1 else f"{len(wanted.values)} range"
         return after, f"{in_words(wanted.expression)} in {many}"
 
