@@ -36,7 +36,8 @@ from bench.report import report
 from secateur.bridge.metrics import files_read, rows_read
 
 ROWS = 1_000
-REPEATS = 5
+REPEATS = 7
+WARM = 3
 DAYS = 100
 DAY = 86_400_000_000
 START = 1_700_006_400_000_000
@@ -108,7 +109,7 @@ def both(spark: SparkSession, pruner: secateur.Pruner, sql: str, *, any_rows: bo
     """Time, files and rows with and without secateur, in turns."""
     times: dict[bool, list[float]] = {True: [], False: []}
     facts: dict[bool, Any] = {}
-    for n in range(REPEATS + 1):
+    for n in range(REPEATS + WARM):
         for paused in (True, False) if n % 2 else (False, True):
             if paused:
                 pruner._bridge.pause()  # type: ignore[union-attr]
@@ -121,7 +122,7 @@ def both(spark: SparkSession, pruner: secateur.Pruner, sql: str, *, any_rows: bo
                 if paused:
                     pruner._bridge.resume()  # type: ignore[union-attr]
             facts[paused] = (len(rows) if any_rows else rows, files_read(frame), rows_read(frame))
-            if n:
+            if n >= WARM:
                 times[paused].append(ms)
     if facts[True][0] != facts[False][0]:
         raise SystemExit(f"the answers differ: {sql}")
