@@ -11,6 +11,8 @@ from tests.fuzz.joins import Tally, check, trees, write_tables
 
 
 def test_random_join_trees_give_the_same_rows(spark: SparkSession, pruner: secateur.Pruner, tmp_path: Path) -> None:
+    for option in ("budget.ms", "filter.budget.ms"):
+        spark.conf.set(f"spark.secateur.{option}", 60_000)
     tables = write_tables(spark, tmp_path, "test")
     tally = Tally()
     check(spark, pruner, trees("test", tables, 32), tally)

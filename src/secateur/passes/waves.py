@@ -143,11 +143,11 @@ def wave_of(found: Sorted, known: Known) -> Wave | Reason:
     # If it holds enough rows, the wave's worst value is the worst that the boundary can be.
     sure = at_or_beyond(found.key, Literal(worst, facts.type))
     left = narrow((sure,), stats, found.columns, kept, settings)
-    saved, cost = _seconds(stats, kept & ~left, known), JOB_SECONDS + _seconds(stats, files, known)
+    saved, cost = seconds(stats, kept & ~left, known), JOB_SECONDS + seconds(stats, files, known)
     for other in found.again:
         kept_there = known.kept.get(other.id)
         cost += (
-            other.bytes / BYTES_A_SECOND if kept_there is None else _seconds(known.stats[other.id], kept_there, known)
+            other.bytes / BYTES_A_SECOND if kept_there is None else seconds(known.stats[other.id], kept_there, known)
         )
     if saved < WORTH * cost:
         return Reason(
@@ -207,7 +207,7 @@ def _value(bound: Bound, place: int) -> Any:
     return value.item() if isinstance(bound.values, np.ndarray) else value.as_py()
 
 
-def _seconds(stats: FileStats, files: Mask, known: Known) -> float:
+def seconds(stats: FileStats, files: Mask, known: Known) -> float:
     """What reading these files takes, roughly."""
     size = pc.sum(stats.sizes.filter(pa.array(files)), min_count=0).as_py()
     return float(np.count_nonzero(files)) * known.limits.file_seconds + float(size or 0) / BYTES_A_SECOND
