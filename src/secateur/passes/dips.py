@@ -37,11 +37,11 @@ from secateur.query.expressions import walk as parts_of
 from secateur.query.plan import Filter, Plan, Project, Scan
 from secateur.reason.evaluate import comparable, scope_of
 from secateur.reason.facts import Facts
-from secateur.reason.heldvalues import files_with, values_of
+from secateur.reason.parts import Parts, between, finest
 from secateur.reason.ranges import Scope, facts_of
 from secateur.reason.rangesets import RangeSet, compact, intersection, meets, union, values_in
 from secateur.report.summary import JoinRecord, Reason
-from secateur.stats.filestats import Mask, ScanColumn
+from secateur.stats.filestats import Mask
 
 ROUNDS = 4
 """How often the tables of one cycle tell each other (κ in the paper)."""
@@ -79,6 +79,7 @@ class Talk:
     """How often each scan was narrowed."""
     _scopes: dict[int, Scope] = field(default_factory=dict)
     _facts: dict[Endpoint, Facts | None] = field(default_factory=dict)
+    _fine: dict[Endpoint, tuple[Facts | None, Parts | None]] = field(default_factory=dict)
     _values: dict[Endpoint, tuple[int, RangeSet | None]] = field(default_factory=dict)
     _sent: dict[Link, tuple[int, ...]] = field(default_factory=dict)
     _received: dict[tuple[Endpoint, bool], dict[Link, RangeSet]] = field(default_factory=dict)
@@ -166,13 +167,11 @@ class Talk:
         return self._narrow(link, found, wanted, received)
 
     def _narrow(self, link: Link, found: Facts, wanted: RangeSet, received: Mapping[Link, RangeSet]) -> bool:
-        id_, column = link.target.scan, self._column(link.target)
+        id_ = link.target.scan
         alive = np.flatnonzero(self._kept[id_])
-        if column is None:
-            mask = np.zeros(len(self._kept[id_]), np.bool_)
-            mask[alive] = meets(found.at(alive) if len(alive) < len(mask) else found, wanted)
-        else:
-            mask = files_with(self.known.stats[id_], column, wanted, self._kept[id_], found)
+        mask = np.zeros(len(self._kept[id_]), np.bool_)
+        mask[alive] = meets(found.at(alive) if len(alive) < len(mask) else found, wanted)
+        mask = between(*self._finest(link.target), wanted, mask)
         left = np.flatnonzero(mask)
         if len(left) == len(alive):
             return False
@@ -191,31 +190,21 @@ class Talk:
         version = self._version[origin.scan]
         known = self._values.get(origin)
         if known is None or known[0] != version:
-            found, column = self._found(origin), self._column(origin)
+            found, parts = self._finest(origin)
             kept = self._kept[origin.scan]
-            held = None if found is None else values_in(found, kept)
-            if column is not None:
-                held = values_of(self.known.stats[origin.scan], column, kept, found)
+            held = None if found is None else values_in(found, kept if parts is None else kept[parts.owner])
             known = self._values[origin] = (version, held)
         return known[1]
+
+    def _finest(self, endpoint: Endpoint) -> tuple[Facts | None, Parts | None]:
+        if endpoint not in self._fine:
+            self._fine[endpoint] = finest(endpoint.expression, self._scope(endpoint.scan))
+        return self._fine[endpoint]
 
     def _found(self, endpoint: Endpoint) -> Facts | None:
         if endpoint not in self._facts:
             self._facts[endpoint] = facts_of(endpoint.expression, self._scope(endpoint.scan))
         return self._facts[endpoint]
-
-    def _column(self, endpoint: Endpoint) -> ScanColumn | None:
-        """The column that an endpoint is, if there are range-sets of it."""
-        match endpoint.expression:
-            case Column(id_, path=()) as e:
-                for column in self._scans[endpoint.scan].columns:
-                    if (
-                        column.id == id_
-                        and column.type == e.type
-                        and self.known.stats[endpoint.scan].range_sets(column)
-                    ):
-                        return column
-        return None
 
     def _scope(self, id_: int) -> Scope:
         if id_ not in self._scopes:

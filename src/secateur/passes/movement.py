@@ -126,6 +126,18 @@ class Link:
     """NULL meets NULL, as in ``<=>``."""
 
 
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a join: the targets matter only where they take a value that the key takes in the plan's rows."""
+
+    join: Join
+    plan: Plan
+    key: Expression
+    left: bool
+    targets: tuple[Endpoint, ...]
+    null_safe: bool = False
+
+
 @dataclass(slots=True)
 class Links:
     """All links of a query, and for scans of one side of a join to which none leads, what was in the way."""
@@ -143,19 +155,24 @@ class Links:
         return self
 
     def _join(self, join: Join) -> None:
+        for side in self.sides(join):
+            origins = self._origins(side.plan, side.key)[:_MOST] if side.targets else []
+            self.found += [Link(each, target, side.null_safe) for each in origins for target in side.targets]
+            for target in side.targets if not origins else ():
+                self.blocked.setdefault(target.scan, "it is joined by something that no table holds as it is")
+
+    def sides(self, join: Join) -> Iterator[Side]:
+        """For each equality of a join the sides that tell the other one."""
         for left, right, null_safe in self._equalities(join):
             for tells, own, other in (
                 (_TO_RIGHT, (join.left, left), (join.right, right)),
                 (_TO_LEFT, (join.right, right), (join.left, left)),
             ):
-                if join.kind not in tells:
+                if join.kind in tells:
+                    targets = tuple(self._targets(*other, null_safe=null_safe)[:_MOST])
+                    yield Side(join, *own, own[0] is join.left, targets, null_safe)
+                else:
                     self._block(other[0], f"the {_words(join.kind)} join gives its rows without a partner, too")
-                    continue
-                targets = self._targets(*other, null_safe=null_safe)[:_MOST]
-                origins = self._origins(*own)[:_MOST] if targets else []
-                self.found += [Link(each, target, null_safe) for each in origins for target in targets]
-                for target in targets if not origins else ():
-                    self.blocked.setdefault(target.scan, "it is joined by something that no table holds as it is")
 
     def _equalities(self, join: Join) -> list[Equality]:
         """Each equality of something of the left side with something of the right."""
@@ -338,6 +355,14 @@ def links_of(plan: Plan) -> Links:
     key#1 → key#2
     """
     return Links().of(plan)
+
+
+def sides_of(plan: Plan) -> Iterator[Side]:
+    """Every side of a join that tells the other one which keys it has, from the top down; NULL is no key here."""
+    links = Links()
+    for node in _walk(plan):
+        if isinstance(node, Join):
+            yield from (side for side in links.sides(node) if side.targets and not side.null_safe)
 
 
 def joining_columns(plan: Plan) -> set[int]:
