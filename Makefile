@@ -4,17 +4,20 @@ VENV   ?= .venv
 SPARK  ?= pyspark
 COUNT  ?= 20000
 SEED   ?= 1
+SCALE  ?= 1
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test test-long lint bench fuzz clean java
+.PHONY: help demo test test-long lint bench bench-check inputcut fuzz clean java
 
 help:
 	@echo "make demo   the analyst's queries on a generated lake in three formats, with and without secateur"
 	@echo "make test   lint, types and the tests"
 	@echo "make test-long  the tests that are too long for every run"
-	@echo "make fuzz   random expressions over every function with a rule, put to Spark and to the evaluator (COUNT=20000 SEED=1)"
+	@echo "make fuzz   random expressions over every function with a rule, put to Spark and to the evaluator, and random joins (COUNT=20000 SEED=1)"
 	@echo "make bench  the measurements of bench/, as ratios against plain Spark"
+	@echo "make bench-check  TPC-H, TPC-DS and cyclic joins with and without secateur, on three formats: the same rows? (SCALE=1)"
+	@echo "make inputcut     how many bytes these queries need not read, over four layouts, as a picture (SCALE=1)"
 	@echo "make clean  removes the virtual environment and what was generated"
 
 demo: java $(READY)
@@ -34,9 +37,17 @@ lint: $(READY)
 fuzz: java $(READY)
 	$(BIN)/python -m tests.fuzz --count $(COUNT) --seed $(SEED)
 	$(BIN)/python -m tests.fuzz.implied 2000 $(SEED)
+	$(BIN)/python -m tests.fuzz.joins 500 $(SEED)
 
 bench: java $(READY)
 	$(BIN)/python -m bench
+
+# The tables are made once, below the folder for temporary files; they take about 3 GB with SCALE=1.
+bench-check: java $(VENV)/.bench
+	$(BIN)/python -m bench.tpc.check --scale $(SCALE)
+
+inputcut: java $(VENV)/.bench
+	$(BIN)/python -m bench.inputcut --scale $(SCALE) --picture docs/inputcut.svg
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -49,4 +60,8 @@ $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable ".[dev]" "$(SPARK)"
+	@touch $@
+
+$(VENV)/.bench: $(READY)
+	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	@touch $@

@@ -1,6 +1,6 @@
 """LIMIT and ORDER BY … LIMIT against plain Spark in the same run: files, rows, and time from end to end.
 
-    python -m bench.topk [--files 2000] [--delta 10000] [--mix 120]
+    python -m bench.topk [--files 2000] [--delta 10000] [--mix 120] [--repeats 7]      # 0: leave that part out
 
 Goals, stated before the numbers:
 
@@ -36,7 +36,7 @@ from bench.report import report
 from secateur.bridge.metrics import files_read, rows_read
 
 ROWS = 1_000
-REPEATS = 5
+WARM = 2
 DAYS = 100
 DAY = 86_400_000_000
 START = 1_700_006_400_000_000
@@ -49,6 +49,8 @@ QUERIES = {
 
 def write_layout(folder: Path, layout: str, files: int) -> None:
     """Events of a hundred days, at times that never repeat: in order, shuffled within each day, or in no order."""
+    if folder.exists():
+        return
     folder.mkdir()
     rng = np.random.default_rng(3)
     n = files * ROWS
@@ -71,6 +73,8 @@ def write_layout(folder: Path, layout: str, files: int) -> None:
 
 def write_delta(folder: Path, files: int, rows: int = 100) -> None:
     """A table of many small files, sorted by id, with a log of one commit."""
+    if folder.exists():
+        return
     (folder / "_delta_log").mkdir(parents=True)
     fields = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in (("id", "long"), ("v", "double"))]
     metadata = {
@@ -100,11 +104,13 @@ def write_delta(folder: Path, files: int, rows: int = 100) -> None:
             log.write(json.dumps({"add": {**add, "dataChange": True, "stats": json.dumps(stats)}}) + "\n")
 
 
-def both(spark: SparkSession, pruner: secateur.Pruner, sql: str, *, any_rows: bool = False) -> dict[str, Any]:
+def both(
+    spark: SparkSession, pruner: secateur.Pruner, sql: str, repeats: int, *, any_rows: bool = False
+) -> dict[str, Any]:
     """Time, files and rows with and without secateur, in turns."""
     times: dict[bool, list[float]] = {True: [], False: []}
     facts: dict[bool, Any] = {}
-    for n in range(REPEATS + 1):
+    for n in range(repeats + WARM):
         for paused in (True, False) if n % 2 else (False, True):
             if paused:
                 pruner._bridge.pause()  # type: ignore[union-attr]
@@ -117,7 +123,7 @@ def both(spark: SparkSession, pruner: secateur.Pruner, sql: str, *, any_rows: bo
                 if paused:
                     pruner._bridge.resume()  # type: ignore[union-attr]
             facts[paused] = (len(rows) if any_rows else rows, files_read(frame), rows_read(frame))
-            if n:
+            if n >= WARM:
                 times[paused].append(ms)
     if facts[True][0] != facts[False][0]:
         raise SystemExit(f"the answers differ: {sql}")
@@ -132,10 +138,10 @@ def both(spark: SparkSession, pruner: secateur.Pruner, sql: str, *, any_rows: bo
     }
 
 
-def limited(spark: SparkSession, pruner: secateur.Pruner, folder: Path, files: int) -> dict[str, Any]:
+def limited(spark: SparkSession, pruner: secateur.Pruner, folder: Path, files: int, repeats: int) -> dict[str, Any]:
     write_delta(folder, files)
     sql = f"SELECT * FROM delta.`{folder}` WHERE id >= {files * 30} AND id < {files * 60} LIMIT 100"
-    done = both(spark, pruner, sql, any_rows=True)
+    done = both(spark, pruner, sql, repeats, any_rows=True)
     print(
         f"LIMIT 100 on {files:,} Delta files   plain {done['plain_ms']:.0f} ms   secateur {done['secateur_ms']:.0f} ms"
         f", {done['files']} file   {done['ratio']:.1f} times faster (goal 20)"
@@ -143,14 +149,14 @@ def limited(spark: SparkSession, pruner: secateur.Pruner, folder: Path, files: i
     return done
 
 
-def topk(spark: SparkSession, pruner: secateur.Pruner, place: Path, files: int) -> dict[str, Any]:
+def topk(spark: SparkSession, pruner: secateur.Pruner, place: Path, files: int, repeats: int) -> dict[str, Any]:
     results = {}
     for layout in LAYOUTS:
         write_layout(place / layout, layout, files)
         secateur.collect(spark, str(place / layout))
         spark.read.parquet(str(place / layout)).createOrReplaceTempView(layout)
         for name, query in QUERIES.items():
-            done = both(spark, pruner, query.format(layout))
+            done = both(spark, pruner, query.format(layout), repeats)
             goal = "at least 0.91 times" if layout == "random" else f"at most {files // 50} files"
             print(
                 f"{layout:7} {name:10} plain {done['plain_ms']:6.0f} ms, {done['plain_files']:,} files   secateur "
@@ -217,16 +223,19 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=2_000)
     parser.add_argument("--delta", type=int, default=10_000)
     parser.add_argument("--mix", type=int, default=120)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--place", type=Path, help="a folder for the tables, which are kept there for the next run")
     given, _ = parser.parse_known_args()
     with tempfile.TemporaryDirectory(prefix="secateur-bench-") as name:
-        place = Path(name)
+        place = given.place or Path(name)
         spark = local_session("secateur-bench", name)
         pruner = secateur.attach(spark)
-        results = {
-            "limit": limited(spark, pruner, place / "many", given.delta),
-            "topk": topk(spark, pruner, place, given.files),
-            "mix": mix(spark, pruner, given.mix),
-        }
+        results = {}
+        if given.delta:
+            results["limit"] = limited(spark, pruner, place / "many", given.delta, given.repeats)
+        if given.files:
+            results["topk"] = topk(spark, pruner, place, given.files, given.repeats)
+            results["mix"] = mix(spark, pruner, given.mix)
         spark.stop()
     report("topk", results=results)
 

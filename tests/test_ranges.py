@@ -172,3 +172,28 @@ def test_arguments_that_cannot_be_meant(spark: SparkSession, gaps: str) -> None:
         secateur.collect(spark, gaps, ranges=0)
     with pytest.raises(SecateurError, match=r"write columns=\['x'\]"):
         secateur.collect(spark, gaps, ranges=2, columns="x")
+
+
+def test_a_join_sees_the_gaps_of_both_sides(spark: SparkSession, lake: Path, same: Same) -> None:
+    dim, fact = lake / "dim", lake / "fact"
+    dim.mkdir()
+    fact.mkdir()
+    pq.write_table(pa.table({"k": [1, 2, 900, 901], "label": ["a"] * 4}), dim / "0.parquet")
+    pq.write_table(pa.table({"k": [400, 500], "label": ["b"] * 2}), dim / "1.parquet")
+    for i in range(10):
+        keys = [100 * i + j for j in range(100)] if i else [0, 5, 99]  # the first has neither 1 nor 2
+        pq.write_table(pa.table({"key": pa.array(keys, pa.int32())}), fact / f"{i}.parquet")
+    for folder in (dim, fact):
+        secateur.collect(spark, str(folder))
+
+    def asked() -> int:
+        left, right = (spark.read.parquet(str(folder)) for folder in (fact, dim))
+        compared = same(lambda: left.join(right, left["key"] == right["k"]).where("label = 'a'"))
+        return sum(scan.files_kept or 0 for scan in compared.summary.scans if "fact" in scan.table)
+
+    spark.conf.set("spark.secateur.passes", "filter,ranges,dips")
+    assert asked() == 10
+    secateur.collect(spark, str(dim), ranges=20)
+    assert asked() == 2
+    secateur.collect(spark, str(fact), ranges=20)
+    assert asked() == 1

@@ -68,7 +68,7 @@ class Decider:
             log.warning("a query ran unpruned: %s", problem)
             return _failed("decode-failed", f"the query ran unpruned: {problem}")
         except SecateurError as problem:
-            return _failed("not-known", str(problem))
+            return _failed("runtime-failed", str(problem))
         except Exception as problem:  # the query must go on, whatever broke
             log.warning("a query ran unpruned", exc_info=True)
             where = traceback.extract_tb(problem.__traceback__)[-1]

@@ -32,7 +32,7 @@ class Options:
     """How long filtering may take of it, in milliseconds; files that were not looked at by then are read."""
     filter_file_ms: int = 1
     """How long reading a file takes, roughly, in ms: a condition that costs more than it saves is given up."""
-    dips_ranges: int = 100
+    dips_ranges: int = 1000
     """How many ranges of values one table tells another at most, of those that a join column takes in its files."""
     stats_auto: bool = True
     """Whether statistics of a table are collected in the background when a query first meets it."""

@@ -19,13 +19,14 @@ import numpy as np
 import pyarrow.compute as pc
 
 from secateur.errors import SecateurError
-from secateur.passes.contract import Asked
+from secateur.passes.contract import Asked, Membership
 from secateur.passes.filter import narrow
 from secateur.query.expressions import Column, In, Value
 from secateur.query.plan import Scan, Settings
 from secateur.query.types import DataType, parse_type
 from secateur.query.values import decode_value
-from secateur.reason.evaluate import evaluate
+from secateur.reason.evaluate import evaluate, scope_of
+from secateur.reason.parts import files_where
 from secateur.report.conditions import in_words
 from secateur.stats.filestats import FileStats, Mask, ScanColumn
 
@@ -100,10 +101,20 @@ class Awaited:
         condition = waiting.asked.condition(values)
         if condition is None:
             return ~waiting.kept, json.dumps({"values": values})
-        columns = {column.id: column for column in waiting.scan.columns}
-        after = narrow((condition,), stats, columns, waiting.kept, waiting.settings)
-        told = {"condition": in_words(condition), "bytes": _sum(stats.sizes, after), "rows": _sum(stats.rows, after)}
+        if isinstance(condition, Membership):
+            after, words = self._members(waiting, condition, stats)
+        else:
+            columns = {column.id: column for column in waiting.scan.columns}
+            after = narrow((condition,), stats, columns, waiting.kept, waiting.settings)
+            words = in_words(condition)
+        told = {"condition": words, "bytes": _sum(stats.sizes, after), "rows": _sum(stats.rows, after)}
         return ~after, json.dumps(told)
+
+    def _members(self, waiting: _Waiting, wanted: Membership, stats: FileStats) -> tuple[Mask, str]:
+        columns = {column.id: column for column in waiting.scan.columns}
+        after = files_where(wanted.expression, wanted.values, scope_of(stats, columns, waiting.settings), waiting.kept)
+        many = f"{len(wanted.values):,} ranges" if len(wanted.values) > 1 else f"{len(wanted.values)} range"
+        return after, f"{in_words(wanted.expression)} in {many}"
 
     def _of(self, id_: str) -> _Waiting:
         with self._lock:

@@ -324,12 +324,12 @@ def trees(seed: str, tables: Sequence[str], count: int) -> Iterator[str]:
 def main() -> None:
     count, seed = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "1"
     spark = session()
-    pruner = secateur.attach(spark, {"stats.auto": False})
+    pruner = secateur.attach(spark, {"stats.auto": False, "budget.ms": 60_000, "filter.budget.ms": 60_000})
     tally = Tally()
     with tempfile.TemporaryDirectory() as folder:
         tables = write_tables(spark, Path(folder), seed)
-        for number in range(0, count, 50):
-            check(spark, pruner, trees(f"{seed} {number}", tables, min(50, count - number)), tally)
+        for number in range(0, count, 10):
+            check(spark, pruner, trees(f"{seed} {number}", tables, min(10, count - number)), tally)
             print(tally, flush=True)
     print("\n\n".join(tally.wrong[:10]))
     sys.exit(bool(tally.wrong))

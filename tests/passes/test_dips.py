@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from secateur.passes import run_passes
-from secateur.passes.contract import Known
+from secateur.passes import Decision, run_passes
+from secateur.passes.contract import Known, Limits
 from secateur.passes.dips import Talk
 from secateur.passes.movement import links_of
 from secateur.passes.schedule import Among, Exchange, groups_of, schedule
@@ -41,6 +42,11 @@ from tests.reason.language import columns_of, entry, file_stats, predicate
 
 FIXTURES = Path(__file__).with_name("dips")
 JOINS = ("Inner", "Cross", "LeftOuter", "RightOuter", "FullOuter", "LeftSemi", "LeftAnti", "ExistenceJoin")
+
+
+def decide(query: Query, stats: Mapping[int, FileStats]) -> Decision:
+    """With all the time that it takes."""
+    return run_passes(query, stats, limits=Limits(filter_seconds=600))
 
 
 @dataclass
@@ -96,7 +102,7 @@ def _read(text: str) -> tuple[Case, list[str]]:
 @pytest.mark.parametrize("text", [pytest.param(text, id=title) for title, text in _cases()])
 def test_fixture(text: str) -> None:
     case, told = _read(text)
-    decision = run_passes(case.query, case.stats)
+    decision = decide(case.query, case.stats)
     assert {id_: mask.tolist() for id_, mask in decision.kept.items()} == case.kept, str(case.query)
     names = {scan.id: scan.table for scan in case.query.scans()}
     summaries = [ScanSummary(names[id_], "parquet", joins=joins) for id_, joins in decision.joins.items()]
@@ -194,7 +200,7 @@ def test_every_join_is_used_in_both_directions(edges: list[tuple[int, int]]) -> 
 def talk_of(text: str) -> Talk:
     case, _ = _read(text)
     kept = {id_: np.ones(stats.count, np.bool_) for id_, stats in case.stats.items()}
-    talk = Talk(Known(case.query, case.stats, kept), links_of(case.query.plan))
+    talk = Talk(Known(case.query, case.stats, kept, Limits(filter_seconds=600)), links_of(case.query.plan))
     talk.run()
     return talk
 
@@ -298,7 +304,7 @@ files customer_address
   ca_sk: 21..30                      -> kept
   ca_sk: 31..40                      -> skipped
 """)
-    decision = run_passes(case.query, case.stats)
+    decision = decide(case.query, case.stats)
     assert {id_: mask.tolist() for id_, mask in decision.kept.items()} == case.kept
     names = {scan.id: scan.table for scan in case.query.scans()}
     told = {(join.sender, names[id_]) for id_, joins in decision.joins.items() for join in joins}
@@ -328,7 +334,7 @@ def test_a_copy_that_spark_prunes_by_reads_what_its_original_reads() -> None:
         predicate("n > 0", {"n": Column(2, "k2", parse_type("int"))}), item, (Opaque(PRUNING_COPY, (copy,)),)
     )
     query = Query(1, "late", replace(join, right=filtered))
-    decision = run_passes(query, {**stats, 3: stats[1]})
+    decision = decide(query, {**stats, 3: stats[1]})
     assert {id_: mask.tolist() for id_, mask in decision.kept.items()} == {
         1: [True, False],
         2: [True, False],
@@ -343,7 +349,7 @@ def test_scans_that_read_the_same_keep_the_same_files() -> None:
     part, _, join, stats = part_and_item()
     again = replace(part, id=3, columns=(replace(part.columns[0], id=31),))
     query = Query(1, "late", Union((90,), ((1,), (31,)), (join, again)))
-    decision = run_passes(query, {**stats, 3: stats[1]})
+    decision = decide(query, {**stats, 3: stats[1]})
     assert {id_: mask.tolist() for id_, mask in decision.kept.items()} == {
         1: [True, True],
         2: [True, False],
@@ -356,12 +362,19 @@ def test_scans_that_read_the_same_keep_the_same_files() -> None:
 
 def test_what_a_choice_rests_on_is_told() -> None:
     _, _, join, stats = part_and_item()
-    decision = run_passes(Query(1, "late", join), stats)
+    decision = decide(Query(1, "late", join), stats)
     assert decision.relies == {1: frozenset({2}), 2: frozenset({1})}
 
 
 def test_the_early_step_does_not_look_at_joins() -> None:
     _, _, join, stats = part_and_item()
-    decision = run_passes(Query(1, "early", join), stats)
+    decision = decide(Query(1, "early", join), stats)
     assert all(mask.all() for mask in decision.kept.values())
     assert isinstance(next(iter(walk(join))), Join)
+
+
+def test_without_time_nothing_is_told() -> None:
+    _, _, join, stats = part_and_item()
+    decision = run_passes(Query(1, "late", join), stats, limits=Limits(filter_seconds=0))
+    assert all(mask.all() for mask in decision.kept.values())
+    assert "out-of-time" in {reason.code for reasons in decision.reasons.values() for reason in reasons}

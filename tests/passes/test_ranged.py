@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 from unittest.mock import patch
 
@@ -16,10 +15,12 @@ from secateur.passes.filter import narrow
 from secateur.passes.ranged import narrow_by_ranges
 from secateur.query.expressions import conjuncts
 from secateur.query.plan import Scan
-from secateur.reason.heldvalues import files_with, values_of
+from secateur.reason.facts import facts
+from secateur.reason.parts import parts_by, values_of
+from secateur.reason.rangesets import meets
 from secateur.stats.fileranges import FileRanges
 from secateur.stats.filestats import FileStats, ScanColumn
-from secateur.stats.splits import RangeSet, tightest
+from secateur.stats.widest import tightest
 from tests.reason.generate import COLUMNS, Generator, Row, is_nan, truth
 from tests.reason.language import file_stats
 
@@ -38,14 +39,14 @@ def with_ranges(draw: Generator, files: Sequence[Sequence[Row]], most: int) -> F
 
 def _ranges(draw: Generator, column: ScanColumn, files: Sequence[Sequence[Row]], most: int) -> FileRanges:
     domain = column.type.domain
-    sets: list[RangeSet | None] = []
+    sets: list[tuple[pa.Array, pa.Array] | None] = []
     values = [[row[column.id] for row in rows] for rows in files]
     for each in values:
         numbers = pa.array([v for v in each if v is not None and not is_nan(v)], domain)
         sets.append(None if draw.chance(0.15) else tightest(numbers, most))
     return FileRanges.of_lists(
-        pa.array([None if s is None else s.lows.to_pylist() for s in sets], pa.list_(domain)),
-        pa.array([None if s is None else s.highs.to_pylist() for s in sets], pa.list_(domain)),
+        pa.array([None if s is None else s[0].to_pylist() for s in sets], pa.list_(domain)),
+        pa.array([None if s is None else s[1].to_pylist() for s in sets], pa.list_(domain)),
         pa.array([draw.forget(None in each) for each in values], pa.bool_()),
         pa.array([draw.forget(any(map(is_nan, each))) for each in values], pa.bool_()),
     )
@@ -85,12 +86,15 @@ def test_values_of_files_are_all_there_and_found_again(rng: Random) -> None:
             assert held.null if value is None else held.nan
         else:
             assert any(low <= value <= high for low, high in found), value
-    null, nan = draw.chance(0.5), draw.chance(0.5)
-    every = np.ones(len(files), np.bool_)
-    may = files_with(stats, column, replace(held, null=null, nan=nan and column.type.is_float), every)
+    parts = parts_by(stats, column)
+    known = facts(stats if parts is None else parts.stats, column)
+    if known is None:
+        return
+    owner = np.arange(len(files)) if parts is None else parts.owner
+    may = set(owner[np.broadcast_to(meets(known, held), len(owner))].tolist())
     for at, each in enumerate(values):
         wanted = [v for v in each if v is not None and any(a <= v <= b for a, b in found)]
-        assert may[at] or not (wanted or (null and None in each) or (nan and any(map(is_nan, each))))
+        assert at in may or not (wanted or (held.null and None in each) or (held.nan and any(map(is_nan, each))))
 
 
 def test_parts_see_more_than_bounds_do() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import os
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,14 +13,13 @@ import pyarrow.compute as pc
 import pytest
 
 from secateur.query.types import parse_type
-from secateur.reason.heldvalues import files_with, values_of
-from secateur.reason.rangesets import range_set
+from secateur.reason.parts import values_of
 from secateur.stats.collect import CollectReport, collect_ranges
 from secateur.stats.fileranges import FileRanges
 from secateur.stats.filestats import ScanColumn
 from secateur.stats.listing import Listing
-from secateur.stats.splits import RangeSet, tightest
 from secateur.stats.tablestats import TableStats
+from secateur.stats.widest import tightest
 from tests.stats.lake import Lake, data
 
 NAN, INF = float("nan"), float("inf")
@@ -58,6 +56,8 @@ CASES = [
     ("timestamp_ntz", pa.array([1, 3], pa.timestamp("us")), [(1, 1), (3, 3)]),
     ("string", pa.array(["a", "é", "a"]), [(b"a", b"a"), ("é".encode(),) * 2]),
     ("string", pa.array(["x", "y"]).dictionary_encode(), [(b"x", b"x"), (b"y", b"y")]),
+    ("string", pa.array(["x", "y"], pa.string_view()), [(b"x", b"x"), (b"y", b"y")]),
+    ("string", pa.array(["x", "y"], pa.large_string()), [(b"x", b"x"), (b"y", b"y")]),
 ]  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_a_failure(files: Lake, monk
     files.collect()
     listing = files.listing()
 
-    def touching(values: pa.Array, most: int) -> RangeSet:
+    def touching(values: pa.Array, most: int) -> tuple[pa.Array, pa.Array]:
         os.utime(path, (9, 9))
         return tightest(values, most)
 
@@ -240,15 +240,6 @@ def test_values_of_files_by_ranges_and_by_bounds(files: Lake) -> None:
     held = values_of(stats, column, np.array([True, False, True, False]))
     assert held is not None
     assert (held.pairs(), held.null) == ([(1, 1), (50, 50), (70, 80)], False)
-    wanted = range_set(column.type, [(2, 9), (60, 60), (75, 75)])
-    assert files_with(stats, column, wanted, every).tolist() == [False, True, True, False]
-    assert files_with(stats, column, replace(wanted, null=True), every).tolist() == [False, True, True, True]
-    assert files_with(stats, column, wanted, np.array([True, True, False, True])).tolist() == [
-        False,
-        True,
-        False,
-        False,
-    ]
 
 
 def test_values_of_a_file_without_statistics_can_be_anything(files: Lake) -> None:
@@ -260,9 +251,6 @@ def test_values_of_a_file_without_statistics_can_be_anything(files: Lake) -> Non
     held = values_of(stats, column, np.array([True, False]))
     assert held is not None
     assert (held.pairs(), held.nan) == ([(1.0, 1.0)], True)
-    wanted, both = range_set(column.type, [(5.0, 6.0)]), np.ones(2, np.bool_)
-    assert files_with(stats, column, wanted, both).tolist() == [False, True]
-    assert files_with(stats, column, replace(wanted, nan=True), both).tolist() == [True, True]
 
 
 def test_partition_columns_have_no_range_sets(files: Lake) -> None:

@@ -26,8 +26,10 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
   file may have changed, and with ``"implied"`` for a list of conditions
   to be put above the scan: ``{"f": class, "a": column, "v": value as text}``, ``{"f": "IsNull", "a": column}`` or
   ``{"f": "Or", "c": [both]}``; ``"counted": 1`` if these are void as soon as a file that is kept has changed; and with
-  ``"runtime": {"id": text, "sort": number, "count": rows, "wave": base64 of one bit per file}`` if the scan is to ask
-  once more while the query runs, given where the first rows of a sort end in the files of the wave.
+  ``"runtime": {"id": text, "at": number of a sort, "count": rows, "wave": base64 of one bit per file}`` if the scan is
+  to ask once more while the query runs, given where the first rows of a sort end in the files of the wave, or
+  ``{"id": text, "at": number of a join, "left": 1 if its left side tells, "key": column, "about": text}`` with
+  ``"most": keys`` or ``"map": {"low", "high", "width"}`` for the keys of one side of a join.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ import numpy as np
 
 from secateur.errors import WireError
 from secateur.passes.contract import Asked, Implied
+from secateur.passes.keys import MOST_KEYS, Keys
 from secateur.passes.waves import Wave
 from secateur.query.expressions import (
     NOT_EVALUABLE,
@@ -137,7 +140,8 @@ def decode_plan(node: Wire, settings: Settings) -> Plan:
             return Sort(tuple(_sort_key(e) for e in node["x"]), children[0], subqueries, random, node.get("s", -1))
         case "Join":
             condition = decode_expression(node["x"][0]) if node["x"] else None
-            return Join(node["j"], condition, children[0], children[1], node.get("e"), subqueries, random)
+            ref = node.get("s", -1)
+            return Join(node["j"], condition, children[0], children[1], node.get("e"), subqueries, random, ref)
         case "Aggregate":
             grouping, outputs = _split([decode_expression(e) for e in node["x"]], node["g"])
             return Aggregate(grouping, outputs, children[0], subqueries, random)
@@ -337,6 +341,12 @@ def encode_skip(scan: Scan, keep: Mask, *, counted: bool = False) -> Wire:
 
 def encode_runtime(id_: str, asked: Asked) -> Wire:
     """What a scan is to ask while the query runs, under the name by which the answer is found."""
-    if not isinstance(asked, Wave):
-        raise WireError(f"{asked.name} asks for something that the bridge cannot find out")
-    return {"id": id_, "sort": asked.sort, "count": asked.count, "wave": encode_mask(asked.files)}
+    match asked:
+        case Wave():
+            return {"id": id_, "at": asked.sort, "count": asked.count, "wave": encode_mask(asked.files)}
+        case Keys():
+            wire = {"id": id_, "at": asked.join, "left": int(asked.left), "key": asked.key.id, "about": asked.about}
+            if asked.low is None:
+                return wire | {"most": MOST_KEYS}
+            return wire | {"map": {"low": asked.low, "high": asked.high, "width": asked.width}}
+    raise WireError(f"{asked.name} asks for something that the bridge cannot find out")

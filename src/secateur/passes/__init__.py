@@ -12,6 +12,7 @@ from secateur.passes.contract import Asked, Implied, Known, Limits, Outcome
 from secateur.passes.dips import dip_files
 from secateur.passes.filter import filter_files
 from secateur.passes.implied import implied_predicates
+from secateur.passes.keys import runtime_keys
 from secateur.passes.limit import limit_files
 from secateur.passes.manifests import keep_manifests
 from secateur.passes.predicates import random_scans
@@ -42,6 +43,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("topk", topk_files),
     Pass("implied", implied_predicates),
     Pass("waves", first_waves, ("late",)),
+    Pass("keys", runtime_keys, ("late",)),
 )
 
 
@@ -109,7 +111,7 @@ def run_passes(
             joins[id_] = (*joins.get(id_, ()), record)
         for id_, others in outcome.relies.items():
             relies[id_] = relies.get(id_, frozenset()) | others
-        runtime |= outcome.runtime
+        runtime = {**outcome.runtime, **runtime}  # a scan waits for one thing, the first that it was given
         concerned = {*outcome.kept, *outcome.implied, *outcome.runtime, *(id_ for id_, _ in outcome.reasons)}
         for id_, mask in kept.items():
             if id_ not in concerned:

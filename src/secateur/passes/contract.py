@@ -8,6 +8,7 @@ from typing import Protocol
 
 from secateur.query.expressions import Expression
 from secateur.query.plan import Query
+from secateur.reason.rangesets import RangeSet
 from secateur.report.summary import JoinRecord, Reason
 from secateur.stats.filestats import FileStats, Mask
 
@@ -18,7 +19,7 @@ class Limits:
 
     filter_seconds: float = 0.5
     file_seconds: float = 0.001
-    ranges: int = 100
+    ranges: int = 1000
     """How many ranges a predicate has at most that one table sends to another."""
 
 
@@ -41,6 +42,14 @@ class Implied:
     """It rests on a count of the kept files (none has a NaN), so they have to be as they were listed."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Membership:
+    """An expression takes one of some values."""
+
+    expression: Expression
+    values: RangeSet
+
+
 class Asked(Protocol):
     """Something that a subquery finds out while the query runs, and what it then tells of the rows of a scan."""
 
@@ -51,7 +60,7 @@ class Asked(Protocol):
     def describe(self) -> str:
         """What is going to be done, in words."""
 
-    def condition(self, values: Sequence[object]) -> Expression | None:
+    def condition(self, values: Sequence[object]) -> Expression | Membership | None:
         """What every row that the query needs satisfies, given the subquery's values; None if they tell nothing."""
 
 

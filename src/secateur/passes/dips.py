@@ -35,13 +35,13 @@ from secateur.passes.schedule import Among, Exchange, schedule
 from secateur.query.expressions import Column
 from secateur.query.expressions import walk as parts_of
 from secateur.query.plan import Filter, Plan, Project, Scan
-from secateur.reason.evaluate import scope_of
+from secateur.reason.evaluate import comparable, scope_of
 from secateur.reason.facts import Facts
-from secateur.reason.heldvalues import files_with, values_of
+from secateur.reason.parts import Parts, between, finest
 from secateur.reason.ranges import Scope, facts_of
 from secateur.reason.rangesets import RangeSet, compact, intersection, meets, union, values_in
 from secateur.report.summary import JoinRecord, Reason
-from secateur.stats.filestats import Mask, ScanColumn
+from secateur.stats.filestats import Mask
 
 ROUNDS = 4
 """How often the tables of one cycle tell each other (κ in the paper)."""
@@ -79,10 +79,12 @@ class Talk:
     """How often each scan was narrowed."""
     _scopes: dict[int, Scope] = field(default_factory=dict)
     _facts: dict[Endpoint, Facts | None] = field(default_factory=dict)
+    _fine: dict[Endpoint, tuple[Facts | None, Parts | None]] = field(default_factory=dict)
     _values: dict[Endpoint, tuple[int, RangeSet | None]] = field(default_factory=dict)
     _sent: dict[Link, tuple[int, ...]] = field(default_factory=dict)
     _received: dict[tuple[Endpoint, bool], dict[Link, RangeSet]] = field(default_factory=dict)
     _unknown: set[int] = field(default_factory=set)
+    _out_of_time: bool = False
 
     def __post_init__(self) -> None:
         scans = [scan for scan in self.known.query.scans() if scan.id in self.known.stats]
@@ -97,11 +99,12 @@ class Talk:
             for origin in link.origins:
                 ways.setdefault(Exchange(origin.scan, link.target.scan), []).append(link)
         edges = {(min(way.sender, way.receiver), max(way.sender, way.receiver)) for way in ways}
-        deadline = perf_counter() + self.known.limits.filter_seconds
+        deadline = perf_counter() + self.known.limits.filter_seconds / 2
         for step in schedule(sorted(edges)):
             exchanges = step.exchanges if isinstance(step, Among) else (step,)
             for _ in range(ROUNDS if isinstance(step, Among) else 1):
                 if perf_counter() > deadline:
+                    self._out_of_time = True
                     return
                 told = [self._tell(link) for exchange in exchanges for link in ways.get(exchange, ())]
                 if not any(told):
@@ -150,11 +153,11 @@ class Talk:
         self.messages += 1
         values = [self._held(origin) for origin in link.origins]
         found = self._found(link.target)
-        if found is None or any(v is None for v in values):
+        known = [v for v in values if v is not None and found is not None and comparable(v.type, found.type)]
+        if found is None or len(known) < len(values):
             self._unknown.add(link.target.scan)
             return False
-        held = union([v for v in values if v is not None]) if len(values) > 1 else values[0]
-        assert held is not None
+        held = union(known) if len(known) > 1 else known[0]
         null = link.null_safe and (held.null or any(origin.filled for origin in link.origins))
         received = self._received.setdefault((link.target, link.null_safe), {})
         received[link] = compact(replace(held, null=null), self.known.limits.ranges)
@@ -164,13 +167,11 @@ class Talk:
         return self._narrow(link, found, wanted, received)
 
     def _narrow(self, link: Link, found: Facts, wanted: RangeSet, received: Mapping[Link, RangeSet]) -> bool:
-        id_, column = link.target.scan, self._column(link.target)
+        id_ = link.target.scan
         alive = np.flatnonzero(self._kept[id_])
-        if column is None:
-            mask = np.zeros(len(self._kept[id_]), np.bool_)
-            mask[alive] = meets(found.at(alive), wanted)
-        else:
-            mask = files_with(self.known.stats[id_], column, wanted, self._kept[id_], found)
+        mask = np.zeros(len(self._kept[id_]), np.bool_)
+        mask[alive] = meets(found.at(alive) if len(alive) < len(mask) else found, wanted)
+        mask = between(*self._finest(link.target), wanted, mask)
         left = np.flatnonzero(mask)
         if len(left) == len(alive):
             return False
@@ -189,31 +190,21 @@ class Talk:
         version = self._version[origin.scan]
         known = self._values.get(origin)
         if known is None or known[0] != version:
-            found, column = self._found(origin), self._column(origin)
+            found, parts = self._finest(origin)
             kept = self._kept[origin.scan]
-            held = None if found is None else values_in(found, kept)
-            if column is not None:
-                held = values_of(self.known.stats[origin.scan], column, kept, found)
+            held = None if found is None else values_in(found, kept if parts is None else kept[parts.owner])
             known = self._values[origin] = (version, held)
         return known[1]
+
+    def _finest(self, endpoint: Endpoint) -> tuple[Facts | None, Parts | None]:
+        if endpoint not in self._fine:
+            self._fine[endpoint] = finest(endpoint.expression, self._scope(endpoint.scan))
+        return self._fine[endpoint]
 
     def _found(self, endpoint: Endpoint) -> Facts | None:
         if endpoint not in self._facts:
             self._facts[endpoint] = facts_of(endpoint.expression, self._scope(endpoint.scan))
         return self._facts[endpoint]
-
-    def _column(self, endpoint: Endpoint) -> ScanColumn | None:
-        """The column that an endpoint is, if there are range-sets of it."""
-        match endpoint.expression:
-            case Column(id_, path=()) as e:
-                for column in self._scans[endpoint.scan].columns:
-                    if (
-                        column.id == id_
-                        and column.type == e.type
-                        and self.known.stats[endpoint.scan].range_sets(column)
-                    ):
-                        return column
-        return None
 
     def _scope(self, id_: int) -> Scope:
         if id_ not in self._scopes:
@@ -231,9 +222,11 @@ class Talk:
         """For each scan that joins with others and that they could not narrow, one reason."""
         received = {target.scan: tables for tables, target in self._heard()}
         for id_, scan in self._scans.items():
-            if id_ in kept or not self.known.kept[id_].any():
+            if id_ in kept or _count(self.known.kept[id_]) < 2:  # of a single file there is little to skip
                 continue
-            if id_ in received:
+            if self._out_of_time:
+                yield id_, _no_time(scan)
+            elif id_ in received:
                 yield id_, _not_selective(scan, received[id_])
             elif id_ in self._unknown:
                 yield id_, _no_statistics(scan)
@@ -278,6 +271,14 @@ def _no_statistics(scan: Scan) -> Reason:
         "join-no-statistics",
         f"What {scan.table} is joined with does not tell which of its files are needed: of some file the bounds of a "
         "join column are unknown. Collect statistics of the columns that are joined by.",
+    )
+
+
+def _no_time(scan: Scan) -> Reason:
+    return Reason(
+        "out-of-time",
+        f"The tables that {scan.table} is joined with had no time to tell all that they hold; raise "
+        "spark.secateur.filter.budget.ms.",
     )
 
 

@@ -54,6 +54,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from secateur.passes.predicates import is_small, substituted, through
 from secateur.query.expressions import (
@@ -99,6 +100,8 @@ _SUBSETS = ("GlobalLimit", "Offset", "Tail", "Sample")
 """Nodes that are not modelled otherwise, but let some rows through as they are."""
 _STRICT = frozenset({"Cast", "Add", "Subtract", "Multiply", "UnaryMinus", "Year", "Month", "TruncTimestamp", "DateAdd"})
 """Functions that are NULL if one of their arguments is."""
+Equality: TypeAlias = tuple[Expression, Expression, bool]
+"""Something of the left side that equals something of the right, and whether NULL equals NULL."""
 _MOST = 6
 """How many origins one expression is followed to, and how many targets."""
 
@@ -123,6 +126,18 @@ class Link:
     """NULL meets NULL, as in ``<=>``."""
 
 
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a join: the targets matter only where they take a value that the key takes in the plan's rows."""
+
+    join: Join
+    plan: Plan
+    key: Expression
+    left: bool
+    targets: tuple[Endpoint, ...]
+    null_safe: bool = False
+
+
 @dataclass(slots=True)
 class Links:
     """All links of a query, and for scans of one side of a join to which none leads, what was in the way."""
@@ -130,32 +145,47 @@ class Links:
     found: list[Link] = field(default_factory=list)
     blocked: dict[int, str] = field(default_factory=dict)
     _columns: dict[int, tuple[Plan, frozenset[int]]] = field(default_factory=dict)
+    _equal: dict[int, tuple[Join, list[Equality]]] = field(default_factory=dict)
 
     def of(self, plan: Plan) -> Links:
         """Adds those of a plan and of the subqueries in it, each a plan of its own."""
         for node in _walk(plan):
-            if isinstance(node, Join) and node.condition is not None:
-                self._join(node, node.condition)
+            if isinstance(node, Join):
+                self._join(node)
         return self
 
-    def _join(self, join: Join, condition: Expression) -> None:
-        for left, right, null_safe in self._equalities(join, condition):
+    def _join(self, join: Join) -> None:
+        for side in self.sides(join):
+            origins = self._origins(side.plan, side.key)[:_MOST] if side.targets else []
+            self.found += [Link(each, target, side.null_safe) for each in origins for target in side.targets]
+            for target in side.targets if not origins else ():
+                self.blocked.setdefault(target.scan, "it is joined by something that no table holds as it is")
+
+    def sides(self, join: Join) -> Iterator[Side]:
+        """For each equality of a join the sides that tell the other one."""
+        for left, right, null_safe in self._equalities(join):
             for tells, own, other in (
                 (_TO_RIGHT, (join.left, left), (join.right, right)),
                 (_TO_LEFT, (join.right, right), (join.left, left)),
             ):
-                if join.kind not in tells:
+                if join.kind in tells:
+                    targets = tuple(self._targets(*other, null_safe=null_safe)[:_MOST])
+                    yield Side(join, *own, own[0] is join.left, targets, null_safe)
+                else:
                     self._block(other[0], f"the {_words(join.kind)} join gives its rows without a partner, too")
-                    continue
-                targets = self._targets(*other, null_safe=null_safe)[:_MOST]
-                origins = self._origins(*own)[:_MOST] if targets else []
-                self.found += [Link(each, target, null_safe) for each in origins for target in targets]
-                for target in targets if not origins else ():
-                    self.blocked.setdefault(target.scan, "it is joined by something that no table holds as it is")
 
-    def _equalities(self, join: Join, condition: Expression) -> Iterator[tuple[Expression, Expression, bool]]:
+    def _equalities(self, join: Join) -> list[Equality]:
         """Each equality of something of the left side with something of the right."""
-        for conjunct in conjuncts(condition):
+        known = self._equal.get(id(join))
+        if known is None:
+            # With the join itself, so that no other gets its id.
+            known = self._equal[id(join)] = (join, list(self._found_equalities(join)))
+        return known[1]
+
+    def _found_equalities(self, join: Join) -> Iterator[Equality]:
+        if join.condition is None or self.columns(join.left) & self.columns(join.right):
+            return
+        for conjunct in conjuncts(join.condition):
             match conjunct:
                 case Compare("=" | "<=>" as op, one, other) if comparable(one.type, other.type):
                     for left, right in ((one, other), (other, one)):
@@ -242,8 +272,8 @@ class Links:
                 return []
             found = self._origins(side, e, filled=filled or join.kind in fills)
             # What the other side holds bounds it as well, where only rows with a partner come out.
-            if join.kind in ("Inner", "Cross", "LeftSemi") and join.condition is not None:
-                for left, right, _ in self._equalities(join, join.condition):
+            if join.kind in ("Inner", "Cross", "LeftSemi"):
+                for left, right, _ in self._equalities(join):
                     if left == e and side is join.left:
                         found = found + self._origins(other, right, filled=filled)
                     elif right == e and side is join.right:
@@ -297,7 +327,7 @@ class Links:
             if join.kind not in into:
                 return self._block(side, f"the {_words(join.kind)} join below gives rows of its other side in any case")
             found = self._targets(side, e, null_safe=null_safe)
-            for left, right, _ in self._equalities(join, join.condition) if join.condition is not None else ():
+            for left, right, _ in self._equalities(join):
                 if left == e and side is join.left:
                     found = found + self._targets(other, right, null_safe=null_safe)
                 elif right == e and side is join.right:
@@ -325,6 +355,14 @@ def links_of(plan: Plan) -> Links:
     key#1 → key#2
     """
     return Links().of(plan)
+
+
+def sides_of(plan: Plan) -> Iterator[Side]:
+    """Every side of a join that tells the other one which keys it has, from the top down; NULL is no key here."""
+    links = Links()
+    for node in _walk(plan):
+        if isinstance(node, Join):
+            yield from (side for side in links.sides(node) if side.targets and not side.null_safe)
 
 
 def joining_columns(plan: Plan) -> set[int]:

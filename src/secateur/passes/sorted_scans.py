@@ -54,6 +54,7 @@ class Sorted:
     """What lies between the two, as far as it tells how many rows arrive."""
     again: tuple[Scan, ...] = ()
     """What else the wave has to read: the other sides of joins."""
+    joined: bool = False
 
     @property
     def columns(self) -> Columns:
@@ -103,9 +104,9 @@ def below_sort(plan: Plan, above: Sorted) -> Sorted | str:
             if parts and parts <= {column.id for column in plan.columns}:
                 return replace(above, scan=plan)
             return "a sort key that is not made of its columns"
-        case Filter() if _repeats(plan):
+        case Filter() if repeats(plan):
             return below_sort(plan.child, replace(above, predicate=(*above.predicate, *conjuncts(plan.condition))))
-        case Project() if _repeats(plan):
+        case Project() if repeats(plan):
             down = through(plan)
             key = replace(above.key, expression=down(above.key.expression))
             predicate = tuple(map(down, above.predicate))
@@ -113,9 +114,9 @@ def below_sort(plan: Plan, above: Sorted) -> Sorted | str:
                 return below_sort(plan.child, replace(above, key=key, predicate=predicate))
         case Transparent() if not plan.subqueries:
             return below_sort(plan.child, above)
-        case Join() if _repeats(plan):
+        case Join() if repeats(plan):
             return _side(plan, above)
-        case Aggregate() if not plan.subqueries and not above.predicate and not above.again:
+        case Aggregate() if not plan.subqueries and not above.predicate and not above.joined:
             made = grouped_by(plan, above.key.expression)
             if made is not None:
                 key = replace(above.key, expression=made)
@@ -140,9 +141,9 @@ def _side(join: Join, above: Sorted) -> Sorted | str:
     obstacle = f"a {join.kind} join"
     for usable, side, other in ((left, join.left, join.right), (right, join.right, join.left)):
         again = [node for node in walk(other) if isinstance(node, Scan)]
-        if not usable or not all(map(_repeats, walk(other))):
+        if not usable or not all(map(repeats, walk(other))):
             continue
-        inside = replace(above, again=(*above.again, *again))
+        inside = replace(above, again=(*above.again, *again), joined=True)
         found = below_sort(side, inside if sure else replace(inside, predicate=(*inside.predicate, _UNSURE)))
         if isinstance(found, Sorted):
             return found
@@ -150,7 +151,7 @@ def _side(join: Join, above: Sorted) -> Sorted | str:
     return obstacle
 
 
-def _repeats(plan: Plan) -> bool:
+def repeats(plan: Plan) -> bool:
     """Whether it gives the same rows if it runs again over the same."""
     match plan:
         case Scan():

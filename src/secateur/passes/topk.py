@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -67,18 +68,25 @@ def boundary_of(limited: Limited, stats: FileStats, kept: Mask, settings: Settin
     value = _kth(values, counts, limited.count, descending=key.descending)
     if value is None:
         return None
-    at_or_beyond = Compare(">=" if key.descending else "<=", key.expression, Literal(value, facts.type))
-    return Or(at_or_beyond, IsNull(key.expression)) if key.nulls_first else at_or_beyond
+    return at_or_beyond(key, Literal(value, facts.type))
+
+
+def at_or_beyond(key: SortKey, boundary: Literal) -> Expression:
+    """What the rows satisfy that do not come after a boundary."""
+    compared = Compare(">=" if key.descending else "<=", key.expression, boundary)
+    return Or(compared, IsNull(key.expression)) if key.nulls_first else compared
 
 
 def _pairs(key: SortKey, facts: Facts, rows: Counts, stats: FileStats, limited: Limited) -> tuple[pa.Array, Counts]:
     """Values, and how many rows are at each or beyond it, no row twice."""
     best, worst = (facts.high, facts.low) if key.descending else (facts.low, facts.high)
     ranked = _ranked_rows(key, facts, rows, stats, limited)
-    one = np.where(_exact(key, stats, limited) & ~_flags(best.unknown, len(rows)), np.minimum(rows, 1), 0)
+    one = np.where(_exact(key, stats, limited) & ~as_flags(best.unknown, len(rows)), np.minimum(rows, 1), 0)
     if limited.grouped:
-        return _distinct(best, worst, one, _exact(key, stats, limited, best=False) & ~_flags(worst.unknown, len(rows)))
-    rest = np.where(_flags(worst.unknown, len(rows)), 0, np.maximum(ranked - one, 0))
+        return _distinct(
+            best, worst, one, _exact(key, stats, limited, best=False) & ~as_flags(worst.unknown, len(rows))
+        )
+    rest = np.where(as_flags(worst.unknown, len(rows)), 0, np.maximum(ranked - one, 0))
     return pa.concat_arrays([_taken(best, one), _taken(worst, rest)]), np.concatenate([one[one > 0], rest[rest > 0]])
 
 
@@ -111,7 +119,7 @@ def _at_most(possible: Any, counted: pa.Array | None, rows: Counts) -> Counts:
         rows if counted is None else pc.fill_null(counted, np.iinfo(np.int64).max).to_numpy(zero_copy_only=False)
     )
     most = np.where(most < 0, rows, np.minimum(most, rows))
-    return np.where(_flags(possible, len(rows)), most, 0)
+    return np.where(as_flags(possible, len(rows)), most, 0)
 
 
 def _exact(key: SortKey, stats: FileStats, limited: Limited, *, best: bool = True) -> Mask:
@@ -131,13 +139,20 @@ def _column(key: SortKey, limited: Limited) -> Any:
     return None
 
 
-def _flags(flags: Any, count: int) -> Mask:
+def as_flags(flags: Any, count: int) -> Mask:
+    """One flag for each of so many entries."""
     return np.full(count, flags, np.bool_) if isinstance(flags, bool) else flags
 
 
+def taken(bound: Bound, places: npt.NDArray[np.intp]) -> pa.Array:
+    """The bounds of some entries."""
+    return (
+        pa.array(bound.values[places]) if isinstance(bound.values, np.ndarray) else bound.values.take(pa.array(places))
+    )
+
+
 def _taken(bound: Bound, counts: Counts) -> pa.Array:
-    at = np.flatnonzero(counts)
-    return pa.array(bound.values[at]) if isinstance(bound.values, np.ndarray) else bound.values.take(pa.array(at))
+    return taken(bound, np.flatnonzero(counts))
 
 
 def _kth(values: pa.Array, counts: Counts, needed: int, *, descending: bool) -> Any:

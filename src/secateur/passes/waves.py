@@ -28,10 +28,11 @@ import pyarrow.compute as pc
 
 from secateur.passes.contract import Known, Outcome
 from secateur.passes.filter import narrow
-from secateur.passes.limited import Counts, sure_rows
+from secateur.passes.limited import Counts
 from secateur.passes.predicates import random_scans
 from secateur.passes.sorted_scans import Blocked, Sorted, sorted_scans
-from secateur.query.expressions import Compare, Expression, IsNull, Literal, Or
+from secateur.passes.topk import as_flags, at_or_beyond, taken
+from secateur.query.expressions import Expression, IsNull, Literal
 from secateur.query.plan import Settings, SortKey
 from secateur.query.values import decode_value
 from secateur.reason.evaluate import evaluate, scope_of
@@ -45,6 +46,8 @@ MOST_ROWS = 100_000
 """A greater LIMIT is no look at a few rows any more."""
 MATCHING = 0.01
 """How many rows of a file are taken to match where that is not known."""
+USUAL_ROWS = 100_000
+"""How many rows a file is taken to have if nothing is known of any."""
 MARGIN = 4
 """How many times the rows that are needed a wave is to hold, by that reckoning."""
 JOB_SECONDS = 0.15
@@ -69,7 +72,8 @@ class Wave:
     def describe(self) -> str:
         few = int(np.count_nonzero(self.files))
         order = f"{in_words(self.key.expression)} {'DESC' if self.key.descending else 'ASC'}"
-        return f"{few:,} files are read first for the place where the first {self.count:,} rows by {order} end"
+        are = "file is" if few == 1 else "files are"
+        return f"{few:,} {are} read first for the place where the first {self.count:,} rows by {order} end"
 
     def condition(self, values: Sequence[object]) -> Expression | None:
         """What each of the first rows satisfies, given how many rows and values there were, and the last value.
@@ -92,8 +96,7 @@ class Wave:
         value = decode_value(last, e.type)
         if value is None:
             return None
-        at_or_beyond = Compare(">=" if self.key.descending else "<=", e, Literal(value, e.type))
-        return Or(at_or_beyond, IsNull(e)) if self.key.nulls_first else at_or_beyond
+        return at_or_beyond(self.key, Literal(value, e.type))
 
 
 def first_waves(known: Known) -> Outcome:
@@ -101,8 +104,8 @@ def first_waves(known: Known) -> Outcome:
     waves: dict[int, Wave] = {}
     reasons: list[tuple[int, Reason]] = []
     random = random_scans(known.query)
-    for found in sorted_scans(known.query.plan):
-        id_ = found.scan.id
+    # Of two sorts above one scan the lower one is met last.
+    for id_, found in {found.scan.id: found for found in sorted_scans(known.query.plan)}.items():
         if id_ not in known.stats or id_ in random or not found.count or np.count_nonzero(known.kept[id_]) < 2:
             continue
         wave = wave_of(found, known) if isinstance(found, Sorted) else _no_way(found)
@@ -138,13 +141,13 @@ def wave_of(found: Sorted, known: Known) -> Wave | Reason:
         )
     files, worst = chosen
     # If it holds enough rows, the wave's worst value is the worst that the boundary can be.
-    sure = _at_or_beyond(found.key, worst, facts)
+    sure = at_or_beyond(found.key, Literal(worst, facts.type))
     left = narrow((sure,), stats, found.columns, kept, settings)
-    saved, cost = _seconds(stats, kept & ~left, known), JOB_SECONDS + _seconds(stats, files, known)
+    saved, cost = seconds(stats, kept & ~left, known), JOB_SECONDS + seconds(stats, files, known)
     for other in found.again:
         kept_there = known.kept.get(other.id)
         cost += (
-            other.bytes / BYTES_A_SECOND if kept_there is None else _seconds(known.stats[other.id], kept_there, known)
+            other.bytes / BYTES_A_SECOND if kept_there is None else seconds(known.stats[other.id], kept_there, known)
         )
     if saved < WORTH * cost:
         return Reason(
@@ -159,8 +162,8 @@ def wave_of(found: Sorted, known: Known) -> Wave | Reason:
 def choose(found: Sorted, facts: Facts, stats: FileStats, kept: Mask, settings: Settings) -> tuple[Mask, Any] | None:
     """The files of the wave and the worst value that one of them may hold, None if there are none to choose from."""
     worst = facts.low if found.key.descending else facts.high
-    usable = kept & ~_flags(worst.unknown, stats.count) & _flags(facts.may_hold_number, stats.count)
-    rows = sure_rows(stats, usable)
+    usable = kept & ~as_flags(worst.unknown, stats.count) & as_flags(facts.may_hold_number, stats.count)
+    rows = _likely_rows(stats)
     places = np.flatnonzero(usable & (rows > 0))
     if not len(places):
         return None
@@ -176,6 +179,14 @@ def choose(found: Sorted, facts: Facts, stats: FileStats, kept: Mask, settings: 
     return files, _value(worst, order[size - 1])
 
 
+def _likely_rows(stats: FileStats) -> Counts:
+    """The rows of each file, where they are not known (of some, rows were deleted) about as many as others have."""
+    known = stats.rows.drop_null()
+    usual = int(pc.quantile(known, 0.5)[0].as_py()) if len(known) else USUAL_ROWS
+    rows: Counts = pc.fill_null(stats.rows, usual).to_numpy(zero_copy_only=False)
+    return rows
+
+
 def _expected(found: Sorted, stats: FileStats, rows: Counts, settings: Settings) -> Any:
     """How many rows of each file are likely to match."""
     full = np.ones(stats.count, np.bool_)
@@ -186,16 +197,8 @@ def _expected(found: Sorted, stats: FileStats, rows: Counts, settings: Settings)
     return np.where(full, rows.astype(np.float64) * MARGIN, rows * MATCHING)
 
 
-def _at_or_beyond(key: SortKey, value: Any, facts: Facts) -> Expression:
-    compared = Compare(">=" if key.descending else "<=", key.expression, Literal(value, facts.type))
-    return Or(compared, IsNull(key.expression)) if key.nulls_first else compared
-
-
 def _sorted(bound: Bound, places: Any, *, descending: bool) -> Any:
-    values = (
-        pa.array(bound.values[places]) if isinstance(bound.values, np.ndarray) else bound.values.take(pa.array(places))
-    )
-    order = pc.sort_indices(values, sort_keys=[("", "descending" if descending else "ascending")])
+    order = pc.sort_indices(taken(bound, places), sort_keys=[("", "descending" if descending else "ascending")])
     return places[order.to_numpy()]
 
 
@@ -204,11 +207,7 @@ def _value(bound: Bound, place: int) -> Any:
     return value.item() if isinstance(bound.values, np.ndarray) else value.as_py()
 
 
-def _seconds(stats: FileStats, files: Mask, known: Known) -> float:
+def seconds(stats: FileStats, files: Mask, known: Known) -> float:
     """What reading these files takes, roughly."""
     size = pc.sum(stats.sizes.filter(pa.array(files)), min_count=0).as_py()
     return float(np.count_nonzero(files)) * known.limits.file_seconds + float(size or 0) / BYTES_A_SECOND
-
-
-def _flags(flags: Any, count: int) -> Mask:
-    return np.full(count, flags, np.bool_) if isinstance(flags, bool) else flags

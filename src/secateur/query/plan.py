@@ -166,6 +166,8 @@ class Join:
     exists: int | None = None
     subqueries: tuple[Plan, ...] = field(default=())
     random: bool = False
+    ref: int = -1
+    """The number by which the JVM finds it again."""
 
     @property
     def children(self) -> tuple[Plan, ...]:

@@ -24,9 +24,10 @@ import pyarrow.compute as pc
 
 from secateur.query.types import DataType
 from secateur.reason.facts import Facts, Numbers
-from secateur.reason.membership import at_most, search, string_keys, take
+from secateur.reason.membership import at_most, search, take
 from secateur.reason.verdict import Flags
 from secateur.stats.filestats import Mask
+from secateur.stats.widest import gap_widths, largest
 
 Ends: TypeAlias = Numbers | pa.Array
 
@@ -62,7 +63,7 @@ def range_set(type_: DataType, pairs: Sequence[tuple[Any, Any]], *, nan: bool = 
     [(7, 12), (1000, 6000)]
     """
     low, high = ([pair[i] for pair in pairs] for i in (0, 1))
-    return replace(merged(type_, *(ends(pa.array(values, type_.domain)) for values in (low, high))), nan=nan, null=null)
+    return replace(merged(type_, _ends(low, type_), _ends(high, type_)), nan=nan, null=null)
 
 
 def values_in(found: Facts, kept: Mask) -> RangeSet | None:
@@ -82,21 +83,14 @@ def meets(found: Facts, wanted: RangeSet) -> Flags:
     flags = _or(null, nan)
     if not len(wanted) or found.may_hold_number is False:
         return flags
+    # The first range that does not end before the entry begins has to begin before the entry ends.
     least, greatest = _at(wanted.low, 0), _at(wanted.high, -1)
     everything = np.arange(len(found.low.values))
-    low, high = found.low.known_entries(everything, least), found.high.known_entries(everything, greatest)
-    return _or(flags, _and(found.may_hold_number, overlaps(wanted, low, high)))
-
-
-def overlaps(wanted: RangeSet, low: Ends, high: Ends) -> Mask:
-    """Which of many ranges, each given by its ends, have a value in common with those of the set."""
-    if not len(wanted) or not len(low):
-        return np.zeros(len(low), np.bool_)
-    # The first range of the set that does not end before the given one begins has to begin before that ends.
-    first = search(wanted.high, low)
+    first = search(wanted.high, found.low.known_entries(everything, least))
+    inside = first < len(wanted)
     begins = take(wanted.low, np.minimum(first, len(wanted) - 1))
-    within: Mask = (first < len(wanted)) & at_most(begins, high)
-    return within
+    within = inside & at_most(begins, found.high.known_entries(everything, greatest))
+    return _or(flags, _and(found.may_hold_number, within))
 
 
 def union(sets: Sequence[RangeSet]) -> RangeSet:
@@ -143,10 +137,25 @@ def compact(values: RangeSet, most: int) -> RangeSet:
     """
     if len(values) <= most:
         return values
-    gaps = _gaps(values)
-    open_ = np.sort(np.argpartition(-gaps, most - 2)[: most - 1]) if most > 1 else np.zeros(0, np.int64)
+    open_ = largest(gap_widths(_arrow(values.high)[:-1], _arrow(values.low)[1:]), most)
     firsts, lasts = np.concatenate([[0], open_ + 1]), np.concatenate([open_, [len(values) - 1]])
     return replace(values, low=take(values.low, firsts), high=take(values.high, lasts))
+
+
+def grown(values: RangeSet, more: Sequence[Any], most: int) -> RangeSet:
+    """A set that holds more values, each taken in where that widens the whole least.
+
+    A value that is in no range becomes one of its own; if that is one too many, the smallest gap is closed, be it next
+    to the value or elsewhere. Values that are gone stay: a set may hold more than there is.
+
+    >>> from secateur.query.types import parse_type
+    >>> begin = range_set(parse_type("int"), [(3, 5), (10, 20), (23, 27)])
+    >>> grown(begin, [6], 3).pairs(), grown(begin, [6, 13, 15, 52], 3).pairs()
+    ([(3, 6), (10, 20), (23, 27)], [(3, 6), (10, 27), (52, 52)])
+    """
+    for value in more:
+        values = compact(union([values, range_set(values.type, [(value, value)])]), most)
+    return values
 
 
 def covers(wanted: RangeSet, other: RangeSet) -> bool:
@@ -167,8 +176,10 @@ def merged(type_: DataType, low: Ends, high: Ends) -> RangeSet:
     if not len(low):
         return RangeSet(type_, low, high)
     if isinstance(low, np.ndarray):
-        order = np.argsort(low, kind="stable")
-        low, high = low[order], np.maximum.accumulate(high[order])
+        if (low[1:] < low[:-1]).any():  # files are often in order
+            order = np.argsort(low, kind="stable")
+            low, high = low[order], high[order]
+        high = np.maximum.accumulate(high)
         # Not high + 1, which may be too large for its type.
         apart = low[1:] - 1 > high[:-1] if low.dtype == np.int64 else low[1:] > high[:-1]
         # Where low - 1 overflowed, it is the least number and does not follow any.
@@ -186,24 +197,6 @@ def merged(type_: DataType, low: Ends, high: Ends) -> RangeSet:
     firsts = np.flatnonzero(np.concatenate([[True], apart]))
     lasts = np.concatenate([firsts[1:] - 1, [len(low) - 1]])
     return RangeSet(type_, take(low, firsts), take(high, lasts))
-
-
-def _gaps(values: RangeSet) -> npt.NDArray[np.float64]:
-    """How wide the gaps between neighbouring ranges are, roughly."""
-    low, high = values.low, values.high
-    if isinstance(low, np.ndarray):
-        with np.errstate(over="ignore"):
-            return low[1:].astype(np.float64) - np.asarray(high)[:-1].astype(np.float64)
-    if pa.types.is_binary(low.type):
-        first, last = low[0].as_py(), high[-1].as_py()
-        pairs = zip(first, last, strict=False)
-        shared = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(first), len(last)))
-        at = np.arange(len(values))
-        begin, end = string_keys(low, at[1:], shared), string_keys(high, at[:-1], shared)
-        return begin.astype(np.float64) - end.astype(np.float64)
-    begin, end = (pc.cast(array, pa.float64()).to_numpy() for array in (low[1:], high[:-1]))
-    gaps: npt.NDArray[np.float64] = begin - end
-    return gaps
 
 
 def _search_right(values: Ends, needles: Ends) -> npt.NDArray[np.int64]:
@@ -224,24 +217,29 @@ def _extreme(one: Ends, other: Ends, *, greatest: bool) -> Ends:
     return take(pa.concat_arrays([one, other]), at)
 
 
-def ends(array: pa.Array) -> Ends:
-    """An Arrow array without nulls as the algebra takes it."""
-    return array.to_numpy(zero_copy_only=False) if array.type in (pa.int64(), pa.float64()) else array
+def _ends(values: Sequence[Any], type_: DataType) -> Ends:
+    domain = type_.domain
+    array = pa.array(values, domain)
+    return array.to_numpy(zero_copy_only=False) if domain in (pa.int64(), pa.float64()) else array
 
 
-def _joined(parts: Sequence[Ends]) -> Ends:
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate([np.asarray(each) for each in parts])
-    return pa.concat_arrays(parts)
+def _joined(ends: Sequence[Ends]) -> Ends:
+    if isinstance(ends[0], np.ndarray):
+        return np.concatenate([np.asarray(each) for each in ends])
+    return pa.concat_arrays(ends)
 
 
-def _plain(values_: Ends) -> list[Any]:
-    values: list[Any] = values_.tolist() if isinstance(values_, np.ndarray) else values_.to_pylist()
+def _plain(ends: Ends) -> list[Any]:
+    values: list[Any] = ends.tolist() if isinstance(ends, np.ndarray) else ends.to_pylist()
     return values
 
 
-def _at(values: Ends, position: int) -> Any:
-    return values[position] if isinstance(values, np.ndarray) else values[position].as_py()
+def _arrow(ends: Ends) -> pa.Array:
+    return pa.array(ends) if isinstance(ends, np.ndarray) else ends
+
+
+def _at(ends: Ends, position: int) -> Any:
+    return ends[position] if isinstance(ends, np.ndarray) else ends[position].as_py()
 
 
 def _any(flags: Flags, at: npt.NDArray[np.int64]) -> bool:

@@ -17,7 +17,7 @@ from secateur.report.summary import PlanningTime, Reason, ScanSummary, Summary
 
 _DRAFTS = 2000
 _OF_FILTERS = ("no-filter", "not-selective")
-_OF_BOUNDARIES = ("no-boundary", "boundary-not-selective")
+_OF_BOUNDARIES = ("join-not-selective", "no-boundary", "boundary-not-selective")
 
 
 @dataclass(frozen=True, slots=True)

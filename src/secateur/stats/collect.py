@@ -1,6 +1,6 @@
 """Reads the footers of files that have no statistics yet: here if they are few, on Spark's executors if many.
 
-Range-sets (see :mod:`secateur.stats.splits`) are made only where asked for, since all values have to be read: by a
+Range-sets (see :mod:`secateur.stats.fileranges`) are made only where asked for, since all values have to be read: by a
 Spark job whose tasks read the columns of some files each.
 """
 
@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from pyspark import SparkContext, cloudpickle
 from pyspark.sql import SparkSession
 
-from secateur.stats import footers, rangescan, splits
+from secateur.stats import footers, rangescan, widest
 from secateur.stats.listing import Listing
 from secateur.stats.progress import Progress
 from secateur.stats.store import Store
@@ -230,7 +230,7 @@ def _read_on_executors(files: Chunk, reader: Read, context: SparkContext, bar: P
     chunks = _chunks(files, size)
     group = f"secateur-{uuid.uuid4().hex}"
     # The functions travel by value: executors need pyarrow, but not secateur.
-    for module in (footers, rangescan, splits):
+    for module in (footers, rangescan, widest):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     work = partial(footers.read_partition, read=reader)
 

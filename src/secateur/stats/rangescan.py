@@ -1,6 +1,6 @@
 """Reads the values of Parquet columns and makes range-sets of them, file by file: the work of ``collect(ranges=…)``.
 
-The collector pickles this module by value, with ``footers`` and ``splits``, so it imports nothing else of secateur.
+The collector pickles this module by value, with ``footers`` and ``widest``, so it imports nothing else of secateur.
 
 A row per file: its path, length and modification time, what was asked for in ``columns``, and for each top-level column
 of a simple type four cells named as in ``footers``: ``lows`` and ``highs`` of the ranges, whether there is a ``null``
@@ -33,14 +33,14 @@ from secateur.stats.footers import (
     encode_key,
     read_metadata,
 )
-from secateur.stats.splits import RangeSet, tightest, union
+from secateur.stats.widest import tightest
 
 CELLS = ("lows", "highs", "null", "nan")
 TEXT = 64
 """Ends of strings are cut to so many bytes, downwards and upwards."""
 
-# (ranges, may hold NULL, may hold NaN)
-_Cell = tuple[RangeSet, bool, bool]
+# (the lows of ranges, their highs, may hold NULL, may hold NaN)
+_Cell = tuple[pa.Array, pa.Array, bool, bool]
 
 
 def asked_for(columns: Collection[str] | None, most: int) -> str:
@@ -110,12 +110,10 @@ def _read_column(
         if table.column_names != [name] or table.num_rows != reader.metadata.row_group(group).num_rows:
             return None
         column = table.column(0)
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
         null = null or column.null_count > 0
         try:
-            values = convert(column.unique().drop_null())
-        except pa.ArrowInvalid:  # a value beyond the domain
+            values = convert(_plain(column).unique().drop_null())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a value beyond the domain, or a type without order
             return None
         if values is None:
             return None
@@ -125,12 +123,19 @@ def _read_column(
             nan = nan or bool(pc.any(isnan).as_py())
             values = values.filter(pc.invert(isnan))
         parts.append(values)
-    ranges = tightest(pa.concat_arrays(parts), most)
-    if len(ranges) and not trust.calendar:
-        first = ranges.lows[0].as_py()
+    lows, highs = tightest(pa.concat_arrays(parts), most)
+    if len(lows) and not trust.calendar:
+        first = lows[0].as_py()
         if (family == "date" and first < GREGORIAN_DAYS) or (family.startswith("timestamp") and first < MODERN_MICROS):
             return None
-    return (_shortened(ranges) if family == "string" else ranges), null, nan
+    return (*(_shortened(lows, highs) if family == "string" else (lows, highs)), null, nan)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column in a type that Arrow can compute with, whatever a schema of Arrow's own in the file made of it."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
 
 
 def _integers(values: pa.Array) -> pa.Array | None:
@@ -156,8 +161,7 @@ def _decimals(values: pa.Array) -> pa.Array | None:
 
 
 def _strings(values: pa.Array) -> pa.Array | None:
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return values if any(is_text(values.type) for is_text in texts) else None
+    return values if pa.types.is_string(values.type) or pa.types.is_large_string(values.type) else None
 
 
 # By the file type as ``footers`` names it. A schema of Arrow's own in the file may turn a column into something else.
@@ -171,17 +175,21 @@ _CONVERT: dict[str, Callable[[pa.Array], pa.Array | None]] = {
 }
 
 
-def _shortened(ranges: RangeSet) -> RangeSet:
+def _shortened(lows: pa.Array, highs: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The ranges with long ends cut, to below and to above; those that then meet become one.
 
-    >>> long = pa.array([b"a" * 99, b"b" * 63 + b"\\xff" * 2], pa.binary())
-    >>> [len(end) for end in _shortened(RangeSet(long, long)).highs.to_pylist()]
+    >>> ends = pa.array([b"a" * 99, b"b" * 63 + b"\\xff" * 2], pa.binary())
+    >>> [len(end) for end in _shortened(ends, ends)[1].to_pylist()]
     [64, 63]
     """
-    if not any(len(end) > TEXT for end in ranges.highs.to_pylist() + ranges.lows.to_pylist()):
-        return ranges
-    highs = [end if len(end) <= TEXT else _above(end) for end in ranges.highs.to_pylist()]
-    return union(pc.binary_slice(ranges.lows, 0, TEXT), pa.array(highs, pa.binary()))
+    short: list[list[bytes]] = []
+    for low, high in zip(lows.to_pylist(), highs.to_pylist(), strict=True):
+        begin, end = low[:TEXT], high if len(high) <= TEXT else _above(high)
+        if short and begin <= short[-1][1]:
+            short[-1][1] = max(end, short[-1][1])
+        else:
+            short.append([begin, end])
+    return pa.array([low for low, _ in short], pa.binary()), pa.array([high for _, high in short], pa.binary())
 
 
 def _above(text: bytes) -> bytes:
@@ -213,10 +221,10 @@ def _table(
     for path, family in dict.fromkeys(key for cells in found for key in cells):
         cells = [each.get((path, family)) for each in found]
         bounds = pa.list_(domain(family))
-        lows = [None if cell is None else cell[0].lows.to_pylist() for cell in cells]
-        highs = [None if cell is None else cell[0].highs.to_pylist() for cell in cells]
+        lows = [None if cell is None else cell[0].to_pylist() for cell in cells]
+        highs = [None if cell is None else cell[1].to_pylist() for cell in cells]
         arrays[encode_key(path, family, "lows")] = pa.array(lows, bounds)
         arrays[encode_key(path, family, "highs")] = pa.array(highs, bounds)
-        arrays[encode_key(path, family, "null")] = pa.array([cell and cell[1] for cell in cells], pa.bool_())
-        arrays[encode_key(path, family, "nan")] = pa.array([cell and cell[2] for cell in cells], pa.bool_())
+        arrays[encode_key(path, family, "null")] = pa.array([cell and cell[2] for cell in cells], pa.bool_())
+        arrays[encode_key(path, family, "nan")] = pa.array([cell and cell[3] for cell in cells], pa.bool_())
     return pa.table(arrays)

@@ -50,15 +50,15 @@ final class Boundary {
     return (LogicalPlan) ColumnPruning$.MODULE$.apply(one);
   }
 
-  private static Expression of(AggregateFunction function) {
+  static Expression of(AggregateFunction function) {
     return function.toAggregateExpression();
   }
 
-  private static Literal text(String name) {
+  static Literal text(String name) {
     return new Literal(UTF8String.fromString(name), DataTypes.StringType);
   }
 
-  private static Alias named(Expression e, String name) {
+  static Alias named(Expression e, String name) {
     return new Alias(e, name, NamedExpression$.MODULE$.newExprId(), (Seq) Nil$.MODULE$, Option.empty(), (Seq) Nil$.MODULE$);
   }
 

@@ -1,26 +1,29 @@
 package secateur;
 
+import java.util.ArrayList;
 import java.util.Base64;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 
 /** Applies the edits of one decision to the plan that was written: nothing here decides. */
 final class PlanEditor {
   private final List scans;
-  private final List sorts;
+  private final List places;
   private final QueryState state;
   private final LogicalPlan[] edits;
   private final List[] implied; // per scan, conditions to put above it, null if none
-  private final Wave[] waves; // per scan, what it is to ask at run time, null if nothing
+  private final Asked[] asked; // per scan, what it is to ask at run time, null if nothing
   private int next = 0;
   final int[] changed; // per scan, files that Python skipped and that are kept, since they are not as they were listed
   private final Boolean[] stale; // per scan, whether a file that may be read is not as it was listed; null if nobody asked yet
@@ -29,13 +32,13 @@ final class PlanEditor {
   boolean pruned = false;
   boolean emptied = false;
 
-  PlanEditor(List scans, List sorts, QueryState state) {
+  PlanEditor(List scans, List places, QueryState state) {
     this.scans = scans;
-    this.sorts = sorts;
+    this.places = places;
     this.state = state;
     this.edits = new LogicalPlan[scans.size()];
     this.implied = new List[scans.size()];
-    this.waves = new Wave[scans.size()];
+    this.asked = new Asked[scans.size()];
     this.asking = new boolean[scans.size()];
     this.changed = new int[scans.size()];
     this.unsaid = new boolean[scans.size()];
@@ -63,7 +66,7 @@ final class PlanEditor {
       if (Integer.valueOf(1).equals(edit.get("rows")) && keptHasChanged(id, scan, skip)) continue;
       imply(id, scan, (List) edit.get("implied"), edit.get("counted"), skip);
       BitSet all = skip.isEmpty() && scan.skipped != null ? scan.skipped : skip;
-      if (edit.get("runtime") != null && all.cardinality() < scan.files.count) waves[id] = new Wave(scan, all, (Map) edit.get("runtime"), state);
+      if (edit.get("runtime") != null && all.cardinality() < scan.files.count) asked[id] = new Asked(scan, all, (Map) edit.get("runtime"), state);
       if (skip.isEmpty()) continue;
       pruned = true;
       edits[id] = skip.cardinality() == scan.files.count ? empty(scan) : scan.without(skip);
@@ -146,9 +149,9 @@ final class PlanEditor {
         return ((Expression) e).transformDown(new Subqueries(PlanEditor.this));
       }
     });
-    if (node instanceof Sort) {
-      for (int i = next; i < waves.length; i++) {
-        if (waves[i] != null && sorts.get(waves[i].sort) == node) ask(i, (Sort) node);
+    if (node instanceof Sort || node instanceof Join) {
+      for (int i = next; i < asked.length; i++) {
+        if (asked[i] != null && places.get(asked[i].place) == node) ask(i, node);
       }
     }
     return (LogicalPlan) edited.mapChildren(new AbstractFunction1() {
@@ -158,19 +161,16 @@ final class PlanEditor {
     });
   }
 
-  /** Makes a scan below a sort ask where the first rows end, by what the sort would give if the scan read its first wave only. */
-  private void ask(int id, Sort sort) {
+  /** Makes a scan wait for what a subquery tells of it. */
+  private void ask(int id, LogicalPlan node) {
     int at = next;
     LogicalPlan usual = edits[id];
     try {
-      edits[id] = waves[id].first();
-      if (implied[id] != null) edits[id] = Conditions.above(edits[id], implied[id]);
-      LogicalPlan below = edit(sort.child());
-      // What gives other rows when it runs again tells nothing of the rows of this run.
-      LogicalPlan asked = below.deterministic() ? waves[id].asking(Boundary.of(sort, below, waves[id].count)) : null;
-      if (asked != null && implied[id] != null) asked = Conditions.above(asked, implied[id]);
-      edits[id] = asked == null ? usual : asked;
-      asking[id] = asked != null;
+      LogicalPlan values = node instanceof Sort ? boundary(id, (Sort) node) : keys(id, (Join) node);
+      LogicalPlan waiting = values == null ? null : asked[id].asking(values);
+      if (waiting != null && implied[id] != null) waiting = Conditions.above(waiting, implied[id]);
+      edits[id] = waiting == null ? usual : waiting;
+      asking[id] = waiting != null;
     } catch (Exception other) {
       edits[id] = usual; // this Spark has other classes: the scan is read as it was decided
     } finally {
@@ -178,27 +178,55 @@ final class PlanEditor {
     }
   }
 
-  /** What a scan is to ask at run time: where the first `count` rows of a sort end, as far as the files of its first wave tell. */
-  static final class Wave {
-    final int sort;
-    final int count;
+  /** Where the first rows of a sort end, by what the sort would give if the scan read its first wave only. */
+  private LogicalPlan boundary(int id, Sort sort) throws Exception {
+    edits[id] = asked[id].first();
+    if (implied[id] != null) edits[id] = Conditions.above(edits[id], implied[id]);
+    LogicalPlan below = edit(sort.child());
+    // What gives other rows when it runs again tells nothing of the rows of this run.
+    return below.deterministic() ? Boundary.of(sort, below, ((Number) asked[id].wire.get("count")).intValue()) : null;
+  }
+
+  /** The keys that the other side of a join has. */
+  private LogicalPlan keys(int id, Join join) throws Exception {
+    boolean left = Integer.valueOf(1).equals(asked[id].wire.get("left"));
+    if (!left) next += scansIn(join.left());
+    LogicalPlan side = edit(left ? join.left() : join.right());
+    return side.deterministic() ? Keys.of(side, asked[id].wire) : null;
+  }
+
+  private int scansIn(LogicalPlan plan) {
+    for (int i = 0; i < scans.size(); i++) if (((Scan) scans.get(i)).node == plan) return 1;
+    List inner = new ArrayList();
+    List expressions = CollectionConverters.asJava(plan.expressions());
+    for (int i = 0; i < expressions.size(); i++) PlanWriter.subqueries((Expression) expressions.get(i), inner);
+    int count = 0;
+    for (int i = 0; i < inner.size(); i++) count += scansIn((LogicalPlan) ((PlanExpression) inner.get(i)).plan());
+    for (int i = 0; i < plan.children().size(); i++) count += scansIn((LogicalPlan) plan.children().apply(i));
+    return count;
+  }
+
+  /** What a scan is to ask at run time, of a sort above it or of the other side of a join. */
+  static final class Asked {
+    final int place;
+    final Map wire;
     private final Scan scan;
     private final BitSet skip;
-    private final BitSet others;
     private final Question question;
 
-    Wave(Scan scan, BitSet skip, Map wire, QueryState state) {
+    Asked(Scan scan, BitSet skip, Map wire, QueryState state) {
       this.scan = scan;
       this.skip = skip;
-      sort = ((Number) wire.get("sort")).intValue();
-      count = ((Number) wire.get("count")).intValue();
-      others = BitSet.valueOf(Base64.getDecoder().decode((String) wire.get("wave")));
-      if (others.length() > scan.files.count || others.intersects(skip)) throw new IllegalStateException("a wave has files that are not read");
-      others.flip(0, scan.files.count);
-      question = new Question((String) wire.get("id"), scan, skip, state);
+      this.wire = wire;
+      place = ((Number) wire.get("at")).intValue();
+      question = new Question((String) wire.get("id"), String.valueOf(wire.get("about")), scan, skip, state);
     }
 
+    /** The scan with the files of the first wave alone. */
     LogicalPlan first() throws Exception {
+      BitSet others = BitSet.valueOf(Base64.getDecoder().decode((String) wire.get("wave")));
+      if (others.length() > scan.files.count || others.intersects(skip)) throw new IllegalStateException("a wave has files that are not read");
+      others.flip(0, scan.files.count);
       return scan.without(others);
     }
 

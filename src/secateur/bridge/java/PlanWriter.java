@@ -57,7 +57,7 @@ import scala.jdk.javaapi.CollectionConverters;
 final class PlanWriter {
   final StringBuilder out = new StringBuilder(1024);
   final List scans = new ArrayList();
-  final List sorts = new ArrayList(); // the global ones, by the number that Python knows them by
+  final List places = new ArrayList(); // the global sorts and the joins, by the number that Python knows them by
   final Zones zones = new Zones();
   final List nodes = new ArrayList(); // the expressions that can be evaluated on constants, by the number that Python knows them by
   private final boolean late;
@@ -104,8 +104,8 @@ final class PlanWriter {
     int to = evaluable || shape(node) ? Integer.MAX_VALUE : 0;
     if (node instanceof Window) to = (from = ((Window) node).windowExpressions().size()) + ((Window) node).partitionSpec().size();
     if (node instanceof Sort && ((Sort) node).global()) {
-      out.append(",\"g\":1,\"s\":").append(sorts.size());
-      sorts.add(node);
+      out.append(",\"g\":1,\"s\":").append(places.size());
+      places.add(node);
     }
     List subqueries = new ArrayList();
     List expressions = CollectionConverters.asJava(node.expressions());
@@ -142,6 +142,8 @@ final class PlanWriter {
   private boolean shape(LogicalPlan node) {
     if (node instanceof Join) {
       Object type = ((Join) node).joinType();
+      out.append(",\"s\":").append(places.size());
+      places.add(node);
       Json.field(out.append(','), "j", type instanceof ExistenceJoin ? "ExistenceJoin" : type.toString());
       if (type instanceof ExistenceJoin) out.append(",\"e\":").append(((ExistenceJoin) type).exists().exprId().id());
     } else if (node instanceof Aggregate) {
@@ -192,7 +194,7 @@ final class PlanWriter {
   }
 
   /** Every subquery below an expression, in the order of a walk from the top. */
-  private static void subqueries(Expression e, List found) {
+  static void subqueries(Expression e, List found) {
     if (e instanceof PlanExpression && ((PlanExpression) e).plan() instanceof LogicalPlan) found.add(e);
     for (int i = 0; i < e.children().size(); i++) subqueries((Expression) e.children().apply(i), found);
   }

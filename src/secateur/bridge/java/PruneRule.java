@@ -85,7 +85,7 @@ public final class PruneRule extends Rule {
       if (late) call.state.close(scan.use());
     }
     Map answer = call.decide(writer);
-    PlanEditor editor = new PlanEditor(writer.scans, writer.sorts, call.state);
+    PlanEditor editor = new PlanEditor(writer.scans, writer.places, call.state);
     editor.read((List) answer.get("edits"));
     editor.keepListed();
     editor.imply();

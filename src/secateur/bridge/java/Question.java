@@ -4,9 +4,13 @@ import java.util.Arrays;
 import java.util.Base64;
 import java.util.BitSet;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -15,6 +19,7 @@ import org.apache.spark.sql.types.StructType;
  */
 final class Question {
   private final String id; // by which Python remembers it
+  private final String about; // what the values are compared with
   private final FileSet files;
   private final BitSet before; // the files that are skipped in any case
   private final long query;
@@ -22,8 +27,9 @@ final class Question {
   private final long use;
   private final Map answers = new HashMap(); // values as JSON -> BitSet; a data frame may run again
 
-  Question(String id, Scan scan, BitSet before, QueryState state) {
+  Question(String id, String about, Scan scan, BitSet before, QueryState state) {
     this.id = id;
+    this.about = about;
     this.files = scan.files;
     this.before = before;
     this.query = state.id;
@@ -36,9 +42,25 @@ final class Question {
     StringBuilder values = new StringBuilder("[");
     for (int i = 0; row != null && i < schema.length(); i++) {
       if (i > 0) values.append(',');
-      Json.value(values, row.isNullAt(i) ? null : row.get(i, schema.fields()[i].dataType()));
+      value(values, row.isNullAt(i) ? null : row.get(i, schema.fields()[i].dataType()), schema.fields()[i].dataType());
     }
     return skipped(values.append(']').toString());
+  }
+
+  private static void value(StringBuilder out, Object value, DataType type) {
+    if (value instanceof ArrayData) {
+      DataType inner = ((ArrayType) type).elementType();
+      out.append('[');
+      for (int i = 0; i < ((ArrayData) value).numElements(); i++) {
+        if (i > 0) out.append(',');
+        Json.value(out, ((ArrayData) value).get(i, inner));
+      }
+      out.append(']');
+    } else if (value instanceof byte[]) {
+      Json.string(out, Base64.getEncoder().encodeToString((byte[]) value));
+    } else {
+      Json.value(out, value);
+    }
   }
 
   private synchronized BitSet skipped(String values) {
@@ -89,13 +111,16 @@ final class Question {
     return skip;
   }
 
-  /** The answer depends on the files and on the values alone, and these on the subquery, which is compared elsewhere. */
+  /** The answer depends on the files, on what is compared and on the values, and these on the subquery, which is compared elsewhere. */
   public boolean equals(Object other) {
-    if (!(other instanceof Question)) return false;
-    return files.fingerprint.equals(((Question) other).files.fingerprint) && before.equals(((Question) other).before);
+    return other instanceof Question && identity().equals(((Question) other).identity());
   }
 
   public int hashCode() {
-    return Arrays.asList(new Object[] {files.fingerprint, before}).hashCode();
+    return identity().hashCode();
+  }
+
+  private List identity() {
+    return Arrays.asList(new Object[] {files.fingerprint, about, before});
   }
 }

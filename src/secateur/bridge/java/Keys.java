@@ -1,0 +1,90 @@
+package secateur;
+
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BitmapConstructAgg;
+import org.apache.spark.sql.catalyst.expressions.Cast$;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.IntegralDivide;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Subtract;
+import org.apache.spark.sql.catalyst.expressions.UnixDate;
+import org.apache.spark.sql.catalyst.expressions.UnixMicros;
+import org.apache.spark.sql.catalyst.expressions.aggregate.CollectList;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
+import org.apache.spark.sql.catalyst.optimizer.ColumnPruning$;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.types.DataTypes;
+import scala.Option;
+import scala.collection.immutable.Nil$;
+import scala.collection.immutable.Seq;
+
+/**
+ * The subquery that sums up the keys of one side of a join: one row with one struct, of how many there were and either the distinct
+ * keys, up to a number, or a map of 32,768 bits over equal ranges of the numbers that the other side's files hold.
+ */
+final class Keys {
+  private Keys() {}
+
+  static LogicalPlan of(LogicalPlan side, Map wire) throws Exception {
+    Attribute key = attribute(side, ((Number) wire.get("key")).longValue());
+    LogicalPlan keys = new Project(Boundary.seq(new Object[] {key}), side);
+    LogicalPlan found = wire.containsKey("most")
+        ? list(key, keys, ((Number) wire.get("most")).intValue())
+        : map(key, keys, (Map) wire.get("map"));
+    return (LogicalPlan) ColumnPruning$.MODULE$.apply(found);
+  }
+
+  private static Attribute attribute(LogicalPlan side, long id) {
+    for (int i = 0; i < side.output().size(); i++) {
+      Attribute attribute = (Attribute) side.output().apply(i);
+      if (attribute.exprId().id() == id) return attribute;
+    }
+    throw new IllegalStateException("the side of the join has no column " + id);
+  }
+
+  private static LogicalPlan list(Attribute key, LogicalPlan keys, int most) {
+    Seq one = Boundary.seq(new Object[] {key});
+    LogicalPlan distinct = new Aggregate(one, one, new Filter(new IsNotNull(key), keys), Option.empty());
+    Literal limit = new Literal(Integer.valueOf(most + 1), DataTypes.IntegerType);
+    LogicalPlan some = new GlobalLimit(limit, new LocalLimit(limit, distinct));
+    return summary(some, "keys", Boundary.of(new CollectList(key)));
+  }
+
+  private static LogicalPlan map(Attribute key, LogicalPlan keys, Map wire) {
+    Expression number = number(key);
+    Literal low = of(wire.get("low"));
+    Expression inside = new And(new GreaterThanOrEqual(number, low), new LessThanOrEqual(number, of(wire.get("high"))));
+    LogicalPlan some = new Filter(new And(new IsNotNull(key), inside), keys);
+    Expression bit = new IntegralDivide(new Subtract(number, low), of(wire.get("width")));
+    return summary(some, "bits", Boundary.of(new BitmapConstructAgg(bit)));
+  }
+
+  private static LogicalPlan summary(LogicalPlan some, String name, Expression found) {
+    Expression count = Boundary.of(new Count(Boundary.seq(new Object[] {new Literal(Integer.valueOf(1), DataTypes.IntegerType)})));
+    Expression all = new CreateNamedStruct(Boundary.seq(new Object[] {Boundary.text("count"), count, Boundary.text(name), found}));
+    return new Aggregate((Seq) Nil$.MODULE$, Boundary.seq(new Object[] {Boundary.named(all, "keys")}), some, Option.empty());
+  }
+
+  /** As Python counts dates and timestamps, too. */
+  private static Expression number(Attribute key) {
+    if (key.dataType().equals(DataTypes.TimestampType)) return new UnixMicros(key);
+    if (key.dataType().equals(DataTypes.LongType)) return key;
+    Expression whole = key.dataType().equals(DataTypes.DateType) ? (Expression) new UnixDate(key) : (Expression) key;
+    return Cast$.MODULE$.apply(whole, DataTypes.LongType, false);
+  }
+
+  private static Literal of(Object number) {
+    return new Literal(Long.valueOf(((Number) number).longValue()), DataTypes.LongType);
+  }
+}

@@ -1,0 +1,244 @@
+"""Join pruning at run time: the keys that one side of a join really has choose the files of the other side.
+
+Before and after, for a dimension of which a filter leaves few rows, scattered over all of its files::
+
+    Inner Join (key = f_key)                 the subquery reads dim once more, for the keys that pass the filter:
+      Filter (region LIKE '%north%')         {17, 4711}
+        Scan dim [key, region]
+      Scan fact [f_key]  (1..99, 100..199, …, 4700..4799, …)       ->   the scan reads two files
+
+The subquery is a copy of that side of the join, which Spark runs before the scan. It tells the distinct keys where few
+are expected, else a map of 32,768 bits over equal ranges of the numbers that the scan's files hold: 4 kB, whatever the
+number of keys, and exact where there are no more numbers than bits. No key at all: no file is read.
+
+Where it may go is the business of :mod:`secateur.passes.movement`, as for what is told before the query runs. That side
+of the join has to give the same rows each time it runs: a LIMIT, a window or anything random in it rules it out.
+
+Whether it pays is reckoned beforehand: of each file it is known how many others share its range of keys, so a key that
+is there hits it with about that probability.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.passes.contract import Known, Membership, Outcome
+from secateur.passes.movement import Side, sides_of
+from secateur.passes.predicates import random_scans
+from secateur.passes.sorted_scans import repeats
+from secateur.passes.waves import BYTES_A_SECOND, JOB_SECONDS, WORTH, seconds
+from secateur.query.expressions import Call, Column, Expression, IsNotNull, conjuncts
+from secateur.query.expressions import walk as parts_of
+from secateur.query.plan import Filter, Plan, Scan, walk
+from secateur.query.values import decode_value
+from secateur.reason.evaluate import scope_of
+from secateur.reason.facts import Facts
+from secateur.reason.membership import search, take
+from secateur.reason.ranges import facts_of
+from secateur.reason.rangesets import RangeSet, merged, range_set
+from secateur.report.conditions import in_words
+from secateur.report.summary import Reason
+from secateur.stats.filestats import Mask
+
+BITS = 32_768
+FEW = 1_000
+"""Up to so many expected keys are told as they are."""
+MOST_KEYS = 10_000
+"""If there are more after all, a list of them tells nothing."""
+MATCHING = 0.1
+"""How many rows a condition is taken to leave; three conditions count."""
+MOST_SCANS = 4
+"""How many scans of one query wait for keys at most, and how many a side may read."""
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "date", "timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of one side of a join, as a list or a map over ``low`` to ``high``, found out while the query runs."""
+
+    join: int
+    left: bool
+    """Whether it is the left side that tells."""
+    key: Column
+    target: Expression
+    tables: str
+    low: int | None = None
+    high: int | None = None
+
+    name = "keys"
+
+    @property
+    def width(self) -> int:
+        """How many numbers share a bit."""
+        return 0 if self.low is None or self.high is None else (self.high - self.low) // BITS + 1
+
+    @property
+    def about(self) -> str:
+        """What the keys are compared with, by names that are the same wherever the table is read."""
+        return re.sub(r"#\d+", "", f"{self.target}")
+
+    def describe(self) -> str:
+        return f"the keys of {self.tables} are read first, to choose files by {in_words(self.target)}"
+
+    def condition(self, values: Sequence[object]) -> Membership | None:
+        """The values that rows with a partner have, given how many keys there were, and the keys or the bits.
+
+        >>> from secateur.query.types import parse_type
+        >>> key, target = Column(1, "k", parse_type("int")), Column(2, "f", parse_type("bigint"))
+        >>> Keys(0, True, key, target, "dim").condition([2, [17, 18]]).values.pairs()
+        [(17, 18)]
+        >>> bits = base64.b64encode(bytes([0b11, 0, 0b100])).decode()
+        >>> Keys(0, True, key, target, "dim", 1000, 1000 + 10 * BITS - 1).condition([3, bits]).values.pairs()
+        [(1000, 1019), (1180, 1189)]
+        """
+        match values:
+            case [int(count), list(found)] if self.low is None and count == len(found) <= MOST_KEYS:
+                keys = [decode_value(value, self.key.type) for value in found]
+                if any(key is None for key in keys):
+                    return None
+                numbers = [key for key in keys if not (isinstance(key, float) and math.isnan(key))]
+                points = range_set(self.target.type, [(key, key) for key in numbers])
+                return Membership(self.target, replace(points, nan=len(numbers) < len(keys)))
+            case [int(), str(found)] if self.low is not None:
+                return Membership(self.target, self._ranges(base64.b64decode(found)))
+            case _:
+                return None
+
+    def _ranges(self, found: bytes) -> RangeSet:
+        assert self.low is not None
+        at = np.flatnonzero(np.unpackbits(np.frombuffer(found, np.uint8), bitorder="little"))
+        low = self.low + at * self.width
+        return merged(self.target.type, low, low + (self.width - 1))
+
+
+def runtime_keys(known: Known) -> Outcome:
+    """Make scans wait for the keys of what they are joined with, where that pays."""
+    best: dict[int, tuple[float, Keys]] = {}
+    told: set[int] = set()
+    reasons: dict[int, Reason] = {}
+    random = random_scans(known.query)
+    for side in sides_of(known.query.plan):
+        candidate = _Candidate.of(side, known)
+        if candidate is None or side.join.ref in told:
+            continue
+        for target in side.targets:
+            if target.scan not in known.stats or target.scan in random or target.scan in candidate.scans:
+                continue
+            kept = known.kept[target.scan]
+            if np.count_nonzero(kept) < 2:
+                continue
+            scan = next(s for s in known.query.scans() if s.id == target.scan)
+            found = candidate.keys(scan, target.expression, known)
+            if isinstance(found, Reason):
+                reasons.setdefault(target.scan, found)
+            elif found is not None and (target.scan not in best or best[target.scan][0] < found[0]):
+                best[target.scan] = found
+                told.add(side.join.ref)
+    # Each join is asked in one direction, so that no side waits for one that waits for it.
+    chosen = sorted(best.items(), key=lambda item: -item[1][0])[:MOST_SCANS]
+    asked = {id_: keys for id_, (_, keys) in chosen}
+    return Outcome(reasons=tuple((id_, r) for id_, r in reasons.items() if id_ not in asked), runtime=asked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A side of a join that can be read first, with what that takes and how many keys it may have."""
+
+    side: Side
+    key: Column
+    scans: tuple[int, ...]
+    tables: str
+    cost: float
+    expected: float
+
+    @staticmethod
+    def of(side: Side, known: Known) -> _Candidate | None:
+        key = _column(side.key)
+        nodes = list(walk(side.plan))
+        scans = [node for node in nodes if isinstance(node, Scan)]
+        if side.join.ref < 0 or key is None or not 0 < len(scans) <= MOST_SCANS or not all(map(repeats, nodes)):
+            return None
+        cost, expected = JOB_SECONDS, np.inf
+        for scan in scans:
+            kept = known.kept.get(scan.id)
+            if kept is None:
+                cost += scan.bytes / BYTES_A_SECOND
+                continue
+            cost += seconds(known.stats[scan.id], kept, known)
+            rows = pc.sum(known.stats[scan.id].rows.filter(pa.array(kept)), min_count=0).as_py()
+            # A join gives at most the keys of the table that has the fewest, if keys of that are unique.
+            expected = min(expected, float(rows or 0))
+        expected *= MATCHING ** min(sum(map(_conditions, nodes)), 3)
+        tables = ", ".join(dict.fromkeys(scan.table for scan in scans))
+        return _Candidate(side, key, tuple(scan.id for scan in scans), tables, cost, max(expected, 1.0))
+
+    def keys(self, scan: Scan, target: Expression, known: Known) -> tuple[float, Keys] | Reason | None:
+        """What the scan may wait for and the seconds that this saves, or why it had better not."""
+        columns = {column.id: column for column in scan.columns}
+        if any(columns[c.id].kind == "partition" for c in parts_of(target) if isinstance(c, Column)):
+            return None  # Spark does that itself
+        stats, kept = known.stats[scan.id], known.kept[scan.id]
+        found = facts_of(target, scope_of(stats, columns, known.query.settings))
+        if found is None:
+            return None
+        places = np.flatnonzero(kept & _mask(found.may_hold_number) & ~_mask(found.low.unknown | found.high.unknown))
+        if len(places) < 2:
+            return None
+        spared = np.zeros(stats.count, np.bool_)
+        spared[places] = True
+        part = float(np.mean((1 - _hit(found, places)) ** self.expected))
+        saved = seconds(stats, spared, known) * part
+        if saved < self.cost:
+            return None
+        if saved < WORTH * self.cost:
+            return Reason(
+                "keys-not-worth",
+                f"The keys of {self.tables} might spare {part:.0%} of the files of {scan.table} that are left, which "
+                f"does not pay for reading {self.tables} first.",
+            )
+        side = self.side
+        keys = Keys(side.join.ref, side.left, self.key, target, self.tables)
+        if self.expected > FEW and self.key.type.name in _NUMBERS and target.type.name in _NUMBERS:
+            low, high = int(np.min(found.low.values[places])), int(np.max(found.high.values[places]))
+            if high - low < 2**62:
+                keys = replace(keys, low=low, high=high)
+        return saved, keys
+
+
+def _column(key: Expression) -> Column | None:
+    """The column that a key is, behind a cast to a wider whole number."""
+    match key:
+        case Column(path=()):
+            return key
+        case Call("Cast", (Column(path=()) as column,)) if {column.type.name, key.type.name} <= set(_NUMBERS[:4]):
+            order = _NUMBERS.index
+            return column if order(column.type.name) <= order(key.type.name) else None
+    return None
+
+
+def _conditions(node: Plan) -> int:
+    return sum(not isinstance(c, IsNotNull) for c in conjuncts(node.condition)) if isinstance(node, Filter) else 0
+
+
+def _hit(found: Facts, places: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """How likely one key hits each of the files, by how many files share its range."""
+    low, high = take(found.low.values, places), take(found.high.values, places)
+    return np.minimum((search(_ordered(low), high) - search(_ordered(high), low) + 1) / len(places), 1.0)
+
+
+def _ordered(ends: Any) -> Any:
+    return np.sort(ends) if isinstance(ends, np.ndarray) else ends.take(pc.sort_indices(ends))
+
+
+def _mask(flags: Any) -> Mask:
+    return np.asarray(flags, np.bool_)

@@ -1,0 +1,163 @@
+"""Which files come first, whether that pays, and what their rows tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from secateur.passes.contract import Known, Limits
+from secateur.passes.sorted_scans import Sorted, below_sort, sorted_scans
+from secateur.passes.waves import Wave, first_waves
+from secateur.query.expressions import Alias, Call, Column, Compare, Expression, Literal, Opaque
+from secateur.query.plan import Aggregate, Filter, Join, Limit, Plan, Project, Query, Scan, Sort, SortKey, Union
+from secateur.query.plan import Opaque as OpaquePlan
+from secateur.query.types import BOOLEAN, parse_type
+from secateur.runtime import Awaited
+from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
+
+INT, DOUBLE = parse_type("int"), parse_type("double")
+X, Y = Column(1, "x", INT), Column(2, "y", INT)
+SCAN = Scan(0, "t", "parquet", "fp", (ScanColumn(1, "x", INT), ScanColumn(2, "y", INT)))
+OTHER = Scan(1, "u", "parquet", "fu", (ScanColumn(8, "k", INT),))
+ODD = Compare("=", Call("Pmod", (Y, Literal(2, INT)), INT), Literal(1, INT))
+SLOW = Limits(0.5, 1.0)
+
+
+def top(child: Plan, count: int = 10, key: Expression = X, *, descending: bool = True) -> Plan:
+    return Limit(count, Sort((SortKey(key, descending, nulls_first=not descending),), child, ref=0))
+
+
+def files(low: Sequence[int | None], high: Sequence[int | None], rows: Sequence[int | None]) -> FileStats:
+    zeros, flags = pa.array([0] * len(low)), np.ones(len(low), np.bool_)
+    known = ColumnStats(pa.array(low, pa.int64()), pa.array(high, pa.int64()), zeros, zeros, flags, flags)
+    sizes = pa.array([1000] * len(low))
+    return FileStats(pa.array(rows, pa.int64()), sizes, lambda column: known if column.name == "x" else None)
+
+
+def waves(plan: Plan, stats: FileStats) -> tuple[Wave | None, list[str]]:
+    known = Known(Query(1, "late", plan), {0: stats}, {0: np.ones(stats.count, np.bool_)}, SLOW)
+    outcome = first_waves(known)
+    wave = outcome.runtime.get(0)
+    assert wave is None or isinstance(wave, Wave)
+    return wave, [reason.code for _, reason in outcome.reasons]
+
+
+STEPS = list(range(0, 40_000, 1000))
+
+
+def test_the_files_whose_worst_value_comes_first() -> None:
+    stats = files(STEPS, [v + 999 for v in STEPS], [1000] * 40)
+    wave, reasons = waves(top(Filter(ODD, SCAN)), stats)
+    assert wave is not None
+    assert np.flatnonzero(wave.files).tolist() == [36, 37, 38, 39]
+    assert not reasons
+    wave, _ = waves(top(Filter(ODD, SCAN), descending=False), stats)
+    assert wave is not None
+    assert np.flatnonzero(wave.files).tolist() == [0, 1, 2, 3]
+    wave, _ = waves(top(SCAN), stats)  # nothing is filtered: one file holds enough rows
+    assert wave is not None
+    assert np.flatnonzero(wave.files).tolist() == [39]
+
+
+def test_no_wave_where_it_does_not_pay() -> None:
+    spanning = files([0] * 40, [40_000] * 40, [1000] * 40)
+    assert waves(top(Filter(ODD, SCAN)), spanning) == (None, ["wave-not-worth"])
+    unknown = files([None] * 40, [None] * 40, [1000] * 40)
+    assert waves(top(Filter(ODD, SCAN)), unknown) == (None, ["wave-not-worth"])
+    stats = files(STEPS, [v + 999 for v in STEPS], [1000] * 40)
+    assert waves(top(Filter(ODD, SCAN), 9000), stats) == (None, ["wave-not-worth"])
+    assert waves(top(Filter(ODD, SCAN), 10**6), stats) == (None, ["wave-too-large"])
+    assert waves(top(Filter(ODD, SCAN), 0), stats) == (None, [])
+    assert waves(top(Filter(ODD, SCAN), key=Y), stats) == (None, ["wave-not-worth"])
+
+
+def test_rows_that_nobody_counted_are_taken_to_be_as_many_as_elsewhere() -> None:
+    stats = files(STEPS, [v + 999 for v in STEPS], [1000] * 20 + [None] * 20)
+    wave, _ = waves(top(Filter(ODD, SCAN)), stats)
+    assert wave is not None
+    assert np.flatnonzero(wave.files).tolist() == [36, 37, 38, 39]
+
+
+UDF = Opaque("PythonUDF", "the user's", BOOLEAN, (X,))
+HIT = Compare("=", X, Column(8, "k", INT))
+GROUPED = Aggregate((X,), (X, Alias(9, "n", Opaque("AggregateExpression", "", INT), INT)), SCAN)
+
+
+@pytest.mark.parametrize(
+    ("below", "found"),
+    [
+        (SCAN, True),
+        (Project((X, Alias(5, "z", ODD, BOOLEAN)), Filter(ODD, SCAN)), True),
+        (Project((X,), SCAN, deterministic=False), False),
+        (Filter(UDF, SCAN), False),
+        (Filter(ODD, SCAN, subqueries=(OTHER,)), False),
+        (Join("Inner", HIT, SCAN, OTHER), True),
+        (Join("Inner", HIT, OTHER, SCAN), True),
+        (Join("Inner", HIT, SCAN, Filter(UDF, OTHER)), False),
+        (Join("Inner", HIT, SCAN, Limit(5, OTHER)), False),
+        (Join("Inner", HIT, SCAN, replace(OTHER, declined="it is none of ours")), False),
+        (Join("LeftOuter", HIT, SCAN, OTHER), True),
+        (Join("LeftOuter", HIT, OTHER, SCAN), False),
+        (Join("RightOuter", HIT, OTHER, SCAN), True),
+        (Join("RightOuter", HIT, SCAN, OTHER), False),
+        (Join("FullOuter", HIT, SCAN, OTHER), False),
+        (Join("LeftSemi", HIT, SCAN, OTHER), True),
+        (Join("LeftAnti", HIT, SCAN, OTHER), True),
+        (Join("LeftSingle", HIT, SCAN, OTHER), False),
+        (GROUPED, True),
+        (Filter(Compare(">", Column(9, "n", INT), Literal(1, INT)), GROUPED), False),
+        (Join("Inner", HIT, GROUPED, OTHER), False),
+        (Join("LeftOuter", HIT, GROUPED, OpaquePlan("LocalRelation", ())), False),
+        (Join("LeftOuter", HIT, SCAN, OpaquePlan("LocalRelation", ())), True),
+        (Aggregate((Y,), (Y,), SCAN), False),
+        (Union((1,), ((1,), (8,)), (SCAN, OTHER)), False),
+        (Limit(100, SCAN), False),
+    ],
+)
+def test_what_a_wave_can_be_taken_through(below: Plan, found: bool) -> None:
+    one = below_sort(below, Sorted(10, 0, SortKey(X, descending=True, nulls_first=False)))
+    assert isinstance(one, Sorted) == found, one
+    if isinstance(one, Sorted):
+        assert one.scan.id == 0
+
+
+def test_a_filter_between_the_limit_and_the_sort_is_not_passed() -> None:
+    sort = top(SCAN)
+    assert isinstance(sort, Limit)
+    assert list(sorted_scans(Limit(10, Filter(ODD, sort.child)))) == []
+    assert len(list(sorted_scans(Limit(10, Project((X,), sort.child))))) == 1
+
+
+@pytest.mark.parametrize(
+    ("descending", "nulls_first", "values", "condition"),
+    [
+        (True, False, [10, 10, 7], "(x#1 >= 7)"),
+        (False, False, [10, 10, 7], "(x#1 <= 7)"),
+        (False, True, [10, 4, 7], "((x#1 <= 7) OR x#1 IS NULL)"),
+        (True, True, [10, 0, None], "x#1 IS NULL"),
+        (True, False, [9, 9, 7], "None"),
+        (True, False, [10, 9, 7], "None"),
+        (True, False, [10, 10, None], "None"),
+        (True, False, [], "None"),
+        (True, False, ["10", None, 7], "None"),
+    ],
+)
+def test_what_the_wave_tells(descending: bool, nulls_first: bool, values: list[object], condition: str) -> None:
+    wave = Wave(0, 10, SortKey(X, descending, nulls_first), np.ones(1, np.bool_))
+    assert str(wave.condition(values)) == condition
+
+
+def test_nan_as_the_last_value_rules_out_nothing() -> None:
+    key = SortKey(Column(1, "x", DOUBLE), descending=False, nulls_first=False)
+    flags, zeros = np.ones(2, np.bool_), pa.array([0, 0])
+    known = ColumnStats(pa.array([1.0, 5.0]), pa.array([2.0, 6.0]), zeros, zeros, flags, flags)
+    stats = FileStats(pa.array([5, 5]), pa.array([1, 1]), lambda column: known)
+    scan = Scan(0, "t", "parquet", "fp", (ScanColumn(1, "x", DOUBLE),))
+    awaited = Awaited()
+    for value, skipped in ((3.5, [False, True]), ("NaN", [False, False]), ("-Infinity", [True, True])):
+        id_ = awaited.remember(Wave(0, 3, key, flags), scan, flags, Query(1, "late", scan).settings)
+        assert awaited.answer(id_, [3, 3, value], stats)[0].tolist() == skipped

@@ -1,0 +1,68 @@
+"""The measurements' own parts: a comparison that notices, layouts that lose nothing, skew that keeps every partner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from bench.cdf import Panel, draw
+from bench.tpc import cyclic, skew
+from bench.tpc.check import LIMIT, same
+from bench.tpc.data import LAYOUTS, laid_out
+from bench.tpc.queries import in_spark
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ([(1, "a"), (2, "b")], [(2, "b"), (1, "a")], True),
+        ([(1, 0.1 + 0.2)], [(1, 0.3)], True),
+        ([(1, float("nan"))], [(1, float("nan"))], True),
+        ([(1, 1.0)], [(1, 1.001)], False),
+        ([(1, "a")], [(1, "b")], False),
+        ([(1, "a")], [(1, "a"), (1, "a")], False),
+        ([(1, "a"), (1, "b")], [(1, "a"), (1, "a")], False),
+        ([(1, None)], [(1, 0)], False),
+    ],
+)
+def test_other_rows_are_noticed(one: list[tuple[object, ...]], other: list[tuple[object, ...]], equal: bool) -> None:
+    assert same(one, other) is equal
+
+
+def test_queries_are_put_into_sparks_dialect() -> None:
+    assert in_spark("SELECT a AS \"30 days\" FROM t WHERE b = 'x' LIMIT 10;") == (
+        "SELECT a AS `30 days` FROM t WHERE b = 'x' LIMIT 10"
+    )
+    assert LIMIT.sub("", "SELECT 1 limit 100\n").strip() == "SELECT 1"
+
+
+def test_layouts_hold_the_same_rows(tmp_path: Path) -> None:
+    base = tmp_path / "cyclic-0.001" / "base"
+    base.mkdir(parents=True)
+    cyclic.write(0.001, base)
+    whole = pq.read_table(base / "movie_link.parquet").sort_by([("ml_movie", "ascending"), ("ml_linked", "ascending")])
+    for layout in LAYOUTS:
+        folder = laid_out("cyclic", layout, 0.001, 10, tmp_path) / "movie_link"
+        files = [pq.read_table(file) for file in sorted(folder.glob("*.parquet"))]
+        assert len(files) > 5
+        rows = pa.concat_tables(files).sort_by([("ml_movie", "ascending"), ("ml_linked", "ascending")])
+        assert rows.equals(whole)
+        if layout == "date":
+            bounds = [pc.min_max(file["ml_movie"]).as_py() for file in files]
+            assert all(a["max"] <= b["min"] for a, b in zip(bounds, bounds[1:], strict=False))  # noqa: RUF007
+
+
+def test_skewed_values_are_those_of_the_table(tmp_path: Path) -> None:
+    drawn = skew._zipf(1000, 20_000, np.random.default_rng(1))
+    assert (drawn.min() >= 0) & (drawn.max() < 1000)
+    assert np.bincount(drawn).max() > 0.5 * 20_000
+
+
+def test_a_picture_has_a_line_for_each_way() -> None:
+    svg = draw([Panel("TPC-H", {"filters": [1.0, 2.0], "joins": [3.0, 200.0]}, [(2.0, 0.4)])], "INPUTCUT")
+    assert svg.count("<polyline") == 4  # two in the legend
+    assert svg.count("<circle") == 2

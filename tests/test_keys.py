@@ -1,0 +1,159 @@
+"""Join pruning at run time: the keys of one side choose the files of the other, and the answer stays the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+import secateur
+from secateur.passes import keys, waves
+from secateur.report.summary import ScanSummary, Summary
+from tests.fixtures import Same
+
+FORMATS = ["parquet", "delta", "iceberg"]
+FACT = 40
+
+
+@pytest.fixture(autouse=True)
+def always_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tables are too small for a subquery to pay."""
+    monkeypatch.setattr(keys, "JOB_SECONDS", 0.0)
+    monkeypatch.setattr(keys, "WORTH", 0.1)
+
+
+@pytest.fixture(scope="module", params=FORMATS)
+def star(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A fact of 40 files with 50 keys each, and a dimension of one file whose filter says nothing to zone maps."""
+    home = tmp_path_factory.mktemp(f"star_{request.param}")
+    frames = {
+        "fact": spark.range(0, 2000, 1, FACT).selectExpr(
+            "id AS f_key", "cast(id AS int) AS f_int", "date_add(DATE'2000-01-01', cast(id AS int)) AS f_day",
+            "timestamp_micros(id * 1000000) AS f_ts", "lpad(id, 6, '0') AS f_text",
+            "cast(id AS decimal(12,2)) AS f_dec",
+            "if(id % 97 = 0, NULL, id) AS f_null", "cast(id AS double) AS f_double",
+        ),
+        "dim": spark.range(0, 2000, 1, 1).selectExpr(
+            "id AS key", "cast(id AS int) AS k_int", "date_add(DATE'2000-01-01', cast(id AS int)) AS k_day",
+            "timestamp_micros(id * 1000000) AS k_ts", "lpad(id, 6, '0') AS k_text",
+            "cast(id AS decimal(12,2)) AS k_dec", "if(id % 3 = 0, NULL, id) AS k_null",
+            "cast(id AS double) AS k_double", "reverse(cast(id AS string)) AS name",
+        ),
+    }  # fmt: skip
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")  # the usual ones have no statistics
+    for name, frame in frames.items():
+        if request.param == "iceberg":
+            spark.sql(f"DROP TABLE IF EXISTS ice.tests.keys_{name}")
+            frame.writeTo(f"ice.tests.keys_{name}").tableProperty("write.distribution-mode", "none").create()
+            spark.table(f"ice.tests.keys_{name}").createOrReplaceTempView(name)
+        else:
+            frame.write.format(request.param).save(f"{home}/{name}")
+            spark.read.format(request.param).load(f"{home}/{name}").createOrReplaceTempView(name)
+        secateur.collect(spark, spark.table(name))
+    spark.conf.unset("spark.sql.parquet.outputTimestampType")
+    yield request.param
+    for name in frames:
+        spark.catalog.dropTempView(name)
+
+
+def fact_of(summary: Summary) -> ScanSummary:
+    (found,) = (scan for scan in summary.scans if scan.files_total == FACT)
+    return found
+
+
+@pytest.mark.parametrize(
+    "on",
+    ["f_key = key", "f_int = k_int", "f_key = k_int", "f_int = key", "f_day = k_day", "f_ts = k_ts", "f_text = k_text",
+     "f_dec = k_dec", "f_null = k_null", "f_int + 1 = k_int"],
+)  # fmt: skip
+def test_keys_choose_files(spark: SparkSession, same: Same, star: str, on: str) -> None:
+    query = f"SELECT f_key, name FROM fact JOIN dim ON {on} WHERE name LIKE '%71%' AND name LIKE '9%'"
+    compared = same(lambda: spark.sql(query))
+    assert compared.rows
+    (step,) = fact_of(compared.summary).runtime
+    assert step.name == "keys"
+    assert step.files_before == FACT
+    assert step.files_after is not None
+    assert 0 < step.files_after < FACT / 2
+    assert compared.files <= step.files_after + 2  # and the dimension, twice
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_a_map_of_bits_tells_many_keys(
+    spark: SparkSession, same: Same, star: str, adaptive: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "FEW", 1)
+    before = spark.conf.get("spark.sql.adaptive.enabled")
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    try:
+        for on in ("f_key = key", "f_day = k_day", "f_ts = k_ts"):
+            query = f"SELECT f_key, name FROM fact JOIN dim ON {on} WHERE name LIKE '%71%' AND name LIKE '9%'"
+            compared = same(lambda query=query: spark.sql(query))  # type: ignore[misc]
+            assert compared.rows
+            assert compared.files < FACT / 2
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", str(before))
+
+
+def test_no_key_reads_no_file(spark: SparkSession, same: Same, star: str) -> None:
+    query = "SELECT f_key, name FROM fact JOIN dim ON f_key = key WHERE name LIKE '%x%' AND name LIKE '9%'"
+    compared = same(lambda: spark.sql(query))
+    assert compared.rows == []
+    (step,) = fact_of(compared.summary).runtime
+    assert step.files_after == 0
+
+
+@pytest.mark.parametrize("join", ["LEFT SEMI", "LEFT ANTI", "LEFT", "RIGHT", "FULL"])
+def test_other_joins_give_the_same(spark: SparkSession, same: Same, star: str, join: str) -> None:
+    columns = "f_key" if "SEMI" in join or "ANTI" in join else "f_key, name"
+    small = "(SELECT * FROM dim WHERE name LIKE '%71%' AND name LIKE '9%')"
+    told = fact_of(same(lambda: spark.sql(f"SELECT {columns} FROM fact {join} JOIN {small} ON f_key = key")).summary)
+    if join in ("LEFT ANTI", "LEFT", "FULL"):
+        assert not told.runtime
+
+
+def test_what_may_differ_when_it_runs_again_tells_nothing(spark: SparkSession, same: Same, star: str) -> None:
+    side = "(SELECT key, name FROM dim WHERE name LIKE '%7%' LIMIT 5000)"
+    assert not fact_of(same(lambda: spark.sql(f"SELECT f_key FROM fact JOIN {side} ON f_key = key")).summary).runtime
+
+
+def test_two_columns_by_one_side_are_two_questions(spark: SparkSession, same: Same, star: str) -> None:
+    """The same files and the same subquery, but compared with different columns."""
+    small = "(SELECT key FROM dim WHERE name LIKE '%71%' AND name LIKE '9%')"
+    query = f"""SELECT a.f_key FROM fact a JOIN {small} ON a.f_key = key
+        UNION ALL SELECT b.f_key FROM fact b JOIN {small} ON b.f_null + 500 = key"""
+    compared = same(lambda: spark.sql(query))
+    assert compared.rows
+
+
+def test_a_chain_of_joins(spark: SparkSession, same: Same, star: str) -> None:
+    query = """SELECT a.f_key, b.f_key, name FROM fact a JOIN fact b ON a.f_key = b.f_int + 700
+        JOIN dim ON b.f_key = key
+        WHERE name LIKE '%71%' AND name LIKE '9%'"""
+    compared = same(lambda: spark.sql(query))
+    assert compared.rows == [] or compared.files < compared.plain_files
+
+
+def test_it_does_not_pay_for_small_tables(
+    spark: SparkSession, same: Same, star: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "JOB_SECONDS", waves.JOB_SECONDS)
+    monkeypatch.setattr(keys, "WORTH", waves.WORTH)
+    query = "SELECT f_key, name FROM fact JOIN dim ON f_key = key WHERE name LIKE '%71%' AND name LIKE '9%'"
+    assert not fact_of(same(lambda: spark.sql(query)).summary).runtime
+
+
+def test_when_nobody_answers_all_files_are_read(
+    spark: SparkSession, same: Same, pruner: secateur.Pruner, star: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken on purpose")
+
+    monkeypatch.setattr(keys.Keys, "condition", broken)
+    query = "SELECT f_key, name FROM fact JOIN dim ON f_key = key WHERE name LIKE '%71%' AND name LIKE '9%'"
+    compared = same(lambda: spark.sql(query))
+    assert "broken on purpose" in str(compared.summary)
+    assert fact_of(compared.summary).files_kept == FACT
