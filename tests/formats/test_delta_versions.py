@@ -133,7 +133,7 @@ def test_a_writer_during_a_hundred_queries(spark: SparkSession, pruner: secateur
 
     def write() -> None:
         for n in range(1, 1000):
-            if stop.wait(0.1):
+            if stop.wait(0.5):
                 return
             spark.sql(f"INSERT INTO delta.`{path}` VALUES ({n}, {n + 1})").collect()
 
