@@ -103,8 +103,7 @@ def union(sets: Sequence[RangeSet]) -> RangeSet:
     """
     first = sets[0]
     low, high = _joined([s.low for s in sets]), _joined([s.high for s in sets])
-    merged = merged(first.type, low, high)
-    return replace(merged, nan=any(s.nan for s in sets), null=any(s.null for s in sets))
+    return replace(merged(first.type, low, high), nan=any(s.nan for s in sets), null=any(s.null for s in sets))
 
 
 def intersection(one: RangeSet, other: RangeSet) -> RangeSet:
