@@ -124,6 +124,7 @@ def test_a_writer_during_many_queries(spark: SparkSession, pruner: secateur.Prun
     assert len(seen) >= 2
 
 
+@pytest.mark.long
 def test_a_writer_during_a_hundred_queries(spark: SparkSession, pruner: secateur.Pruner, lake: Path) -> None:
     """Each commit adds a row with the number of rows so far, so every version says whether it was read whole."""
     path = lake / "t"
