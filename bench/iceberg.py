@@ -4,27 +4,33 @@ Only planning is measured, so the tables are made up: manifests that Iceberg's o
 do not exist, with ten columns and an increasing id. Goals, stated before measuring:
 
 * warm, optimizer and physical planning together, median of 20, taken in turns: at least 8 times faster at 100,000
-  files, 3 times at 1,000;
+  files, 3 times at 1,000; a table of one file shows what Spark takes in any case;
 * the first query on a table: not slower than Iceberg's own;
 * loading the statistics of 100,000 files: at most 2.5 s; after one more commit: at most 0.2 s.
+
+``--memory`` instead tells what a million files take in the JVM and in Python.
 
 The last line is JSON with the context of the run.
 """
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from statistics import median
 from time import perf_counter
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from tools.sessions import local_session
 
 import secateur
-from bench.report import report
+from bench.report import heap_used, report
 
-SIZES = (1_000, 100_000)
+SHAPES = ((1_000, 1), (1_000, 50), (100_000, 1))
+"""Files, and the commits that they came in."""
+HELD = 200_000
 REPEATS = 20
 COLUMNS = "id bigint, name string, seen timestamp, " + ", ".join(f"v{i} double" for i in range(7))
 FABRICATE = """
@@ -89,9 +95,11 @@ class Maker:
         (self._append,) = [m for m in loaded.getMethods() if m.getName() == "append"]
         self._spark, self._jvm = spark, jvm
 
-    def table(self, name: str, files: int) -> str:
+    def table(self, name: str, files: int, commits: int = 1) -> str:
+        """A table that was written in so many commits; each leaves a manifest, or some if it is large."""
         self._spark.sql(f"CREATE TABLE ice.bench.{name} ({COLUMNS}) USING iceberg")
-        self.append(f"ice.bench.{name}", 0, files)
+        for i in range(commits):
+            self.append(f"ice.bench.{name}", i * files // commits, (i + 1) * files // commits)
         return f"ice.bench.{name}"
 
     def append(self, name: str, first: int, last: int) -> None:
@@ -125,14 +133,62 @@ def warm(spark: SparkSession, pruner: secateur.Pruner, name: str, files: int) ->
             if n >= 3:
                 times[paused].append(ms)
     own, ours = median(times[True]), median(times[False])
-    kept = pruner.last
-    print(f"  of which deciding took {kept.to_dict()['planning_ms'] if kept else None}")
     goal = 8 if files >= 100_000 else 3
-    print(f"{files:,} files, warm: Iceberg {own:.0f} ms, secateur {ours:.1f} ms, {own / ours:.1f} times (goal {goal})")
-    return {"iceberg_ms": own, "secateur_ms": ours, "ratio": own / ours, "files": kept.files_kept if kept else None}
+    print(
+        f"{files:,} files, warm: Iceberg {own:.1f} ms, secateur {ours:.1f} ms, {own / ours:.1f} times (goal {goal}); "
+        f"of which deciding took {deciding(pruner):.1f} ms"
+    )
+    return {"iceberg_ms": own, "secateur_ms": ours, "ratio": own / ours}
+
+
+def cold(spark: SparkSession, pruner: secateur.Pruner, tables: list[str], files: int) -> dict[str, list[float]]:
+    """The first query on each table, in turns with and without secateur; and how long loading took of it."""
+    times: dict[str, list[float]] = {"iceberg_ms": [], "secateur_ms": [], "loading_ms": []}
+    for i, name in enumerate(tables):
+        if i % 2:
+            with pruner.paused():
+                times["iceberg_ms"].append(plan(spark, name, files, 1))
+        else:
+            times["secateur_ms"].append(plan(spark, name, files, 1))
+            times["loading_ms"].append(deciding(pruner))
+    shown = {what: [round(ms) for ms in found] for what, found in times.items()}
+    print(f"{files:,} files, first query: {shown} (goals: not slower, 100,000 loaded in 2,500 ms)")
+    return times
+
+
+def later(spark: SparkSession, pruner: secateur.Pruner, maker: Maker, name: str, files: int) -> list[float]:
+    """Deciding after one more commit, three times over."""
+    times = []
+    for n in range(3):
+        maker.append(name, files + n, files + n + 1)
+        plan(spark, name, files, n)
+        times.append(deciding(pruner))
+    print(f"{files:,} files, one commit later: {[round(ms) for ms in times]} ms (goal 200 ms)")
+    return times
+
+
+def deciding(pruner: secateur.Pruner) -> float:
+    summary = pruner.last
+    return summary.planning.total if summary else 0.0
+
+
+def memory(spark: SparkSession, pruner: secateur.Pruner, maker: Maker) -> dict[str, float]:
+    """What the JVM and Arrow hold of a table, with statistics of three columns in Python, for a million files."""
+    name = maker.table("held", HELD)
+    heap, arrow = heap_used(spark), pa.total_allocated_bytes()
+    spark.sql(
+        f"SELECT id FROM {name} WHERE id < 5 AND name < 'b' AND seen < now()"
+    )._jdf.queryExecution().optimizedPlan()
+    held = {"jvm": heap_used(spark) - heap, "python": pa.total_allocated_bytes() - arrow}
+    held = {what: size * 1_000_000 / HELD / 1e6 for what, size in held.items()}
+    print(f"1,000,000 files, scaled up from {HELD:,}, MB: { ({what: round(size) for what, size in held.items()}) }")
+    return held
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--memory", action="store_true")
+    given, _ = parser.parse_known_args()
     with tempfile.TemporaryDirectory(prefix="secateur-bench-") as home:
         spark = local_session(
             "secateur-bench", home, {"spark.driver.memory": "3g", "spark.secateur.budget.ms": "20000"}
@@ -140,28 +196,20 @@ def main() -> None:
         maker = Maker(spark)
         pruner = secateur.attach(spark)
         results: dict[str, Any] = {}
-        for files in SIZES:
-            tables = [maker.table(f"t{files}_{i}", files) for i in range(4)]
-            if files == SIZES[0]:
-                warm(spark, pruner, maker.table("first", files), files)  # so that neither pays for a cold JVM
-            cold: dict[str, list[float]] = {"iceberg": [], "secateur": []}
-            for i, name in enumerate(tables):
-                if i % 2:
-                    with pruner.paused():
-                        cold["iceberg"].append(plan(spark, name, files, 1))
-                else:
-                    cold["secateur"].append(plan(spark, name, files, 1))
-                    loading = pruner.last
-            print(f"{files:,} files, first query: { ({k: [round(v) for v in t] for k, t in cold.items()}) } ms")
-            results[f"{files} cold"] = cold
-            results[f"{files} loading"] = loading.to_dict()["planning_ms"] if loading else None
-            print(f"{files:,} files, loading them: {results[f'{files} loading']} (goal 2500 ms)")
-            results[f"{files} warm"] = warm(spark, pruner, tables[0], files)
-            maker.append(tables[0], files, files + 1)
-            plan(spark, tables[0], files, 3)
-            later = pruner.last
-            results[f"{files} one commit later"] = later.to_dict()["planning_ms"] if later else None
-            print(f"{files:,} files, one commit later: {results[f'{files} one commit later']} (goal 200 ms)")
+        if given.memory:
+            results["memory"] = memory(spark, pruner, maker)
+        else:
+            for _ in range(3):  # so that neither pays for a cold JVM
+                warm(spark, pruner, maker.table(f"first{_}", 1_000, 10), 1_000)
+            results["one file"] = warm(spark, pruner, maker.table("one", 1), 1)
+            for files, commits in SHAPES:
+                tables = [maker.table(f"t{files}_{commits}_{i}", files, commits) for i in range(6)]
+                print(f"\n{files:,} files in {commits} commits")
+                results[f"{files} files in {commits} commits"] = {
+                    "cold": cold(spark, pruner, tables, files),
+                    "warm": warm(spark, pruner, tables[0], files),
+                    "one commit later": later(spark, pruner, maker, tables[0], files),
+                }
         spark.stop()
     report("iceberg", results=results)
 

@@ -1,6 +1,8 @@
 """LIMIT and ORDER BY … LIMIT against plain Spark in the same run: files, rows, and time from end to end.
 
-    python -m bench.topk [--files 2000] [--delta 10000] [--mix 120] [--repeats 7]      # 0: leave that part out
+    python -m bench.topk [--files 2000] [--layouts sorted days random] [--delta 10000] [--mix 120] [--repeats 7]
+
+A count of 0 leaves that part out.
 
 Goals, stated before the numbers:
 
@@ -149,9 +151,11 @@ def limited(spark: SparkSession, pruner: secateur.Pruner, folder: Path, files: i
     return done
 
 
-def topk(spark: SparkSession, pruner: secateur.Pruner, place: Path, files: int, repeats: int) -> dict[str, Any]:
+def topk(
+    spark: SparkSession, pruner: secateur.Pruner, place: Path, layouts: list[str], files: int, repeats: int
+) -> dict[str, Any]:
     results = {}
-    for layout in LAYOUTS:
+    for layout in layouts:
         write_layout(place / layout, layout, files)
         secateur.collect(spark, str(place / layout))
         spark.read.parquet(str(place / layout)).createOrReplaceTempView(layout)
@@ -167,14 +171,14 @@ def topk(spark: SparkSession, pruner: secateur.Pruner, place: Path, files: int, 
     return results
 
 
-def statements(count: int) -> list[tuple[str, str]]:
+def statements(layouts: list[str], count: int) -> list[tuple[str, str]]:
     """Queries of the kinds of Snowflake's table 1 in its proportions, over all layouts, and what prunes each kind."""
     rng = np.random.default_rng(11)
     shares = {"limit": 0.37, "limit where": 2.23, "top-k": 4.47, "groups": 0.12, "aggregates": 0.96}
     kinds = rng.choice(list(shares), count, p=np.array(list(shares.values())) / sum(shares.values()))
     made = []
     for kind in kinds:
-        table = rng.choice(LAYOUTS)
+        table = rng.choice(layouts)
         k = int(rng.choice([1, 1, 10, 10, 100, 1000, 5000]))
         day = f"timestamp_micros({START + int(rng.integers(0, DAYS)) * DAY})"
         where = str(
@@ -196,10 +200,10 @@ def statements(count: int) -> list[tuple[str, str]]:
     return made
 
 
-def mix(spark: SparkSession, pruner: secateur.Pruner, count: int) -> dict[str, Any]:
+def mix(spark: SparkSession, pruner: secateur.Pruner, layouts: list[str], count: int) -> dict[str, Any]:
     """The share of files that LIMIT and top-k pruning take away of those that filters left, where they apply."""
     ratios: dict[str, list[float]] = {"limit": [], "topk": [], "none": []}
-    for kind, sql in statements(count):
+    for kind, sql in statements(layouts, count):
         spark.sql(sql).collect()
         assert pruner.last is not None
         scan = pruner.last.scans[0]
@@ -224,6 +228,7 @@ def main() -> None:
     parser.add_argument("--delta", type=int, default=10_000)
     parser.add_argument("--mix", type=int, default=120)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--layouts", nargs="*", choices=LAYOUTS, default=list(LAYOUTS))
     parser.add_argument("--place", type=Path, help="a folder for the tables, which are kept there for the next run")
     given, _ = parser.parse_known_args()
     with tempfile.TemporaryDirectory(prefix="secateur-bench-") as name:
@@ -234,8 +239,8 @@ def main() -> None:
         if given.delta:
             results["limit"] = limited(spark, pruner, place / "many", given.delta, given.repeats)
         if given.files:
-            results["topk"] = topk(spark, pruner, place, given.files, given.repeats)
-            results["mix"] = mix(spark, pruner, given.mix)
+            results["topk"] = topk(spark, pruner, place, given.layouts, given.files, given.repeats)
+            results["mix"] = mix(spark, pruner, given.layouts, given.mix)
         spark.stop()
     report("topk", results=results)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tools import connectors
 from tools.sessions import local_session
 
 import secateur
@@ -36,6 +37,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterat
         "secateur-tests",
         str(home),
         {
+            "spark.jars.packages": f"{connectors.settings(str(home))['spark.jars.packages']},{connectors.H2}",
             "spark.default.parallelism": "2",
             "spark.sql.warehouse.dir": str(home / "warehouse"),
             "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur.passes import keys, waves
+from secateur.passes import keys
 from secateur.report.summary import ScanSummary, Summary
 from tests.fixtures import Same
 
@@ -140,8 +140,8 @@ def test_a_chain_of_joins(spark: SparkSession, same: Same, star: str) -> None:
 def test_it_does_not_pay_for_small_tables(
     spark: SparkSession, same: Same, star: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keys, "JOB_SECONDS", waves.JOB_SECONDS)
-    monkeypatch.setattr(keys, "WORTH", waves.WORTH)
+    monkeypatch.setattr(keys, "JOB_SECONDS", 0.15)
+    monkeypatch.setattr(keys, "WORTH", 3)
     query = "SELECT f_key, name FROM fact JOIN dim ON f_key = key WHERE name LIKE '%71%' AND name LIKE '9%'"
     assert not fact_of(same(lambda: spark.sql(query)).summary).runtime
 

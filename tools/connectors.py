@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import pyspark
 
-DELTA = {"4.1": "io.delta:delta-spark_4.1_2.13:4.4.0", "4.0": "io.delta:delta-spark_2.13:4.0.0"}
+DELTA = {"4.1": "io.delta:delta-spark_4.1_2.13:4.4.0", "4.0": "io.delta:delta-spark_2.13:4.0.1"}
 ICEBERG = {
     "4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
-    "4.0": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.12.0",
+    "4.0": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
 }
+H2 = "com.h2database:h2:2.3.232"
+"""A database in memory, for a catalog of Iceberg that keeps its tables' names in one."""
 
 
 def settings(warehouse: str, version: str = pyspark.__version__) -> dict[str, str]:

@@ -122,3 +122,32 @@ def test_a_writer_during_many_queries(spark: SparkSession, pruner: secateur.Prun
     writer.join()
     assert not problems
     assert len(seen) >= 2
+
+
+def test_a_writer_during_a_hundred_queries(spark: SparkSession, pruner: secateur.Pruner, lake: Path) -> None:
+    """Each commit adds a row with the number of rows so far, so every version says whether it was read whole."""
+    path = lake / "t"
+    create(spark, path, "n BIGINT, total BIGINT")
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (0, 1)").collect()
+    stop = threading.Event()
+
+    def write() -> None:
+        for n in range(1, 1000):
+            if stop.wait(0.5):
+                return
+            spark.sql(f"INSERT INTO delta.`{path}` VALUES ({n}, {n + 1})").collect()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(50):
+            row = spark.sql(f"SELECT count(*) AS c, max(total) AS t FROM delta.`{path}` WHERE n + 0 >= 0").collect()[0]
+            assert row.c == row.t
+            row = spark.sql(f"SELECT max(n) AS m, max(total) AS t FROM delta.`{path}` WHERE n + 0 > 1").collect()[0]
+            assert row.m is None or row.t == row.m + 1
+    finally:
+        stop.set()
+        writer.join()
+    # Those of the writer are queries as well.
+    assert not any(summary.reasons for summary in pruner.history)
+    assert len({summary.scans[0].files_total for summary in pruner.history if summary.scans}) > 2

@@ -9,6 +9,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 import secateur
+from secateur.stats import iceberg
 from tests.formats.conftest import Ice, away, local
 
 ERRORS = (PySparkException, Py4JJavaError)
@@ -32,6 +33,20 @@ def test_a_manifest_that_cannot_be_read(ice: Ice) -> None:
         texts = [reason.text for summary in ice.pruner.history for reason in summary.reasons]
         assert any(path.name in text for text in texts)
     assert len(ice.same(f"SELECT * FROM {name} WHERE id = 5", name).rows) == 1
+
+
+def test_a_scan_that_fails_after_the_decision(ice: Ice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing had to be known of the files, so only the tasks need the manifest: the reason is with the query."""
+    name = three(ice)
+    (path,) = [local(r.path) for r in ice.sql(f"SELECT path FROM {name}.manifests ORDER BY path LIMIT 1").collect()]
+    monkeypatch.setattr(iceberg, "_SMALL", 0)
+    with away([path]), pytest.raises(ERRORS, match=path.name):
+        ice.sql(f"SELECT v FROM {name}").collect()
+    summary = ice.pruner.last
+    assert summary is not None
+    assert summary.query > 0
+    assert path.name in summary.reasons[0].text
+    assert [(s.files_total, s.files_kept, s.reasons[0].code) for s in summary.scans] == [(3, 3, "bridge-failed")]
 
 
 def test_a_data_file_that_is_missing(ice: Ice) -> None:
@@ -60,14 +75,14 @@ def test_a_writer_meanwhile(ice: Ice) -> None:
 
     def write() -> None:
         for n in range(1, 1000):
-            if stop.is_set():
+            if stop.wait(0.2):
                 return
             ice.sql(f"INSERT INTO {name} SELECT {n}L, {n + 1}L")
 
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        for _ in range(12):
+        for _ in range(50):
             row = ice.sql(f"SELECT count(*) AS c, max(total) AS t FROM {name} WHERE n + 0 >= 0").collect()[0]
             assert row.c == row.t
             row = ice.sql(f"SELECT max(n) AS m, max(total) AS t FROM {name} WHERE n + 0 > 1").collect()[0]
@@ -75,7 +90,9 @@ def test_a_writer_meanwhile(ice: Ice) -> None:
     finally:
         stop.set()
         writer.join()
+    assert len(ice.pruner.history) >= 100
     assert not any(summary.reasons for summary in ice.pruner.history)
+    assert len({summary.scans[0].files_total for summary in ice.pruner.history if summary.scans}) > 2
 
 
 def test_collect_and_an_empty_table(ice: Ice) -> None:
@@ -94,14 +111,21 @@ def test_the_pass_can_be_switched_off(ice: Ice) -> None:
     assert compared.files == 1  # Iceberg's own tests still count
 
 
-def test_another_catalog(ice: Ice) -> None:
-    ice.spark.conf.set("spark.sql.catalog.mem", "org.apache.iceberg.spark.SparkCatalog")
-    ice.spark.conf.set("spark.sql.catalog.mem.catalog-impl", "org.apache.iceberg.inmemory.InMemoryCatalog")
-    ice.spark.conf.set("spark.sql.catalog.mem.warehouse", "/warehouse")
-    ice.spark.conf.set("spark.sql.catalog.mem.io-impl", "org.apache.iceberg.hadoop.HadoopFileIO")
+CATALOGS = {
+    "memory": {"catalog-impl": "org.apache.iceberg.inmemory.InMemoryCatalog"},
+    "jdbc": {"type": "jdbc", "uri": "jdbc:h2:mem:secateur;DB_CLOSE_DELAY=-1", "jdbc.schema-version": "V1"},
+}
+
+
+@pytest.mark.parametrize("kind", CATALOGS)
+def test_another_catalog(ice: Ice, kind: str) -> None:
     location = ice.spark.conf.get("spark.sql.catalog.ice.warehouse")
-    ice.sql("CREATE NAMESPACE IF NOT EXISTS mem.db")
-    ice.sql(f"CREATE TABLE mem.db.t (id bigint) USING iceberg LOCATION '{location}/mem-db-t'")
-    ice.insert("mem.db.t", "SELECT 1L AS id", "SELECT 2L AS id")
-    assert ice.same("SELECT * FROM mem.db.t WHERE id + 0 = 2", "mem.db.t").files == 1
-    ice.sql("DROP TABLE mem.db.t")
+    common = {"warehouse": f"{location}/{kind}", "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
+    ice.spark.conf.set(f"spark.sql.catalog.{kind}", "org.apache.iceberg.spark.SparkCatalog")
+    for key, value in {**common, **CATALOGS[kind]}.items():
+        ice.spark.conf.set(f"spark.sql.catalog.{kind}.{key}", value)
+    ice.sql(f"CREATE NAMESPACE IF NOT EXISTS {kind}.db")
+    ice.sql(f"CREATE TABLE {kind}.db.t (id bigint) USING iceberg LOCATION '{location}/{kind}/db-t'")
+    ice.insert(f"{kind}.db.t", "SELECT 1L AS id", "SELECT 2L AS id")
+    assert ice.same(f"SELECT * FROM {kind}.db.t WHERE id + 0 = 2", f"{kind}.db.t").files == 1
+    ice.sql(f"DROP TABLE {kind}.db.t")

@@ -36,7 +36,7 @@ from secateur.passes.contract import Known, Membership, Outcome
 from secateur.passes.movement import Side, sides_of
 from secateur.passes.predicates import random_scans
 from secateur.passes.sorted_scans import repeats
-from secateur.passes.waves import BYTES_A_SECOND, JOB_SECONDS, WORTH, seconds
+from secateur.passes.waves import BYTES_A_SECOND, JOB_SECONDS, seconds
 from secateur.query.expressions import Call, Column, Expression, IsNotNull, conjuncts
 from secateur.query.expressions import walk as parts_of
 from secateur.query.plan import Filter, Plan, Scan, walk
@@ -57,6 +57,8 @@ MOST_KEYS = 10_000
 """If there are more after all, a list of them tells nothing."""
 MATCHING = 0.1
 """How many rows a condition is taken to leave; three conditions count."""
+WORTH = 3
+"""How many times its own cost it has to save."""
 MOST_SCANS = 4
 """How many scans of one query wait for keys at most, and how many a side may read."""
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "date", "timestamp")
@@ -168,6 +170,8 @@ class _Candidate:
         scans = [node for node in nodes if isinstance(node, Scan)]
         if side.join.ref < 0 or key is None or not 0 < len(scans) <= MOST_SCANS or not all(map(repeats, nodes)):
             return None
+        if any(scan.lossy for scan in scans):  # a file that is passed over now may be read later
+            return None
         cost, expected = JOB_SECONDS, np.inf
         for scan in scans:
             kept = known.kept.get(scan.id)
@@ -198,14 +202,13 @@ class _Candidate:
         spared[places] = True
         part = float(np.mean((1 - _hit(found, places)) ** self.expected))
         saved = seconds(stats, spared, known) * part
-        if saved < self.cost:
-            return None
         if saved < WORTH * self.cost:
-            return Reason(
+            reason = Reason(
                 "keys-not-worth",
                 f"The keys of {self.tables} might spare {part:.0%} of the files of {scan.table} that are left, which "
                 f"does not pay for reading {self.tables} first.",
             )
+            return reason if saved > self.cost else None
         side = self.side
         keys = Keys(side.join.ref, side.left, self.key, target, self.tables)
         if self.expected > FEW and self.key.type.name in _NUMBERS and target.type.name in _NUMBERS:

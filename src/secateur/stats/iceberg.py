@@ -101,7 +101,8 @@ class Snapshot:
     fingerprint: str
     count: int
     has_deletes: bool
-    fields: dict[str, tuple[int, DataType | None]]
+    fields: dict[tuple[str, ...], tuple[int, DataType | None]]
+    """By name; fields of structs by the names on the way to them."""
     specs: dict[int, tuple[PartitionField, ...]]
     keys: tuple[str, ...]
     manifests: Columns
@@ -118,7 +119,7 @@ class Snapshot:
             int(id_): tuple(PartitionField(source, transform, spark_type(kind)) for source, transform, kind in fields)
             for id_, fields in wire["specs"].items()
         }
-        fields = {name: (id_, spark_type(kind)) for name, id_, kind in wire["fields"]}
+        fields = {tuple(path): (id_, spark_type(kind)) for path, id_, kind in wire["fields"]}
         snapshot = Snapshot(wire["fp"], wire["count"], wire["deletes"], fields, specs, tuple(wire["keys"]), {})
         snapshot.manifests.update(_typed(read_bulk(wire["manifests"]), snapshot))
         return snapshot
@@ -178,7 +179,7 @@ class IcebergTable:
         """What the JVM has to send before the files of these manifests can be judged, None if nothing."""
         if not filtered and self._snapshot.count > _SMALL:
             return None
-        ids = {self._snapshot.fields[name][0] for name in names if name in self._snapshot.fields}
+        ids = {id_ for path, (id_, kind) in self._snapshot.fields.items() if path[0] in names and kind is not None}
         chunks = [(i, self._chunks[i]) for i in np.flatnonzero(opened).tolist()]
         parts = [i for i, chunk in chunks if chunk is None or not ids <= chunk.fields]
         deletes = []
@@ -205,7 +206,7 @@ class IcebergTable:
         rows = self._concat("rows", pa.int64())
         if self._snapshot.has_deletes:
             rows = pc.subtract(rows, self._deletions())
-        return FileStats(rows, self._concat("sizes", pa.int64()), self._load_files, self._groups)
+        return FileStats(rows, self._concat("sizes", pa.int64()), self._load_files, self._groups, nested=True)
 
     def _deletions(self) -> pa.Array:
         """Rows of each file that are known to be deleted, null = unknown."""
@@ -225,7 +226,7 @@ class IcebergTable:
 
     def _field(self, column: ScanColumn) -> tuple[int, pa.DataType] | None:
         """The column's id and domain, if it is read by the type that it has in the table."""
-        known = self._snapshot.fields.get(column.name)
+        known = self._snapshot.fields.get((column.name, *column.path))
         if column.kind != "data" or known is None or known[1] != column.type or column.type.domain is None:
             return None
         return known[0], column.type.domain
@@ -247,6 +248,8 @@ class IcebergTable:
         deletions = self._deletions() if self._snapshot.has_deletes else None
         low, high = self._concat(f"low.{id_}", domain), self._concat(f"high.{id_}", domain)
         nulls, nans = self._concat(f"nulls.{id_}", pa.int64()), self._concat(f"nans.{id_}", pa.int64())
+        if column.path:  # where the struct is NULL, so is the field, and not every writer counts that
+            nulls = pa.nulls(len(nulls), pa.int64())
         exact = np.full(len(low), column.type.name != "string" and not column.type.is_float)
         if deletions is not None:
             whole = pc.equal(deletions, 0).fill_null(False).to_numpy(zero_copy_only=False)

@@ -251,10 +251,24 @@ public final class Bridge {
     }
   }
 
+  /** The number of the query that this thread is planning, 0 if it plans none. */
+  long planning() {
+    Option tracker = QueryPlanningTracker$.MODULE$.get();
+    QueryState known = tracker.isEmpty() ? null : (QueryState) states.get(tracker.get());
+    return known == null ? 0 : known.id;
+  }
+
   void problem(String what, Throwable cause) {
-    StringBuilder out = new StringBuilder("{\"query\":0,\"call\":0,\"code\":\"bridge-failed\",");
+    problem(planning(), null, what, cause);
+  }
+
+  /** What went wrong with a query, after it was decided; the scan is read unpruned then, if one is named. */
+  void problem(long query, Scan scan, String what, Throwable cause) {
+    StringBuilder out = new StringBuilder("{\"query\":").append(query).append(",\"call\":0,\"code\":\"bridge-failed\",");
     Json.field(out, "text", what + ": " + cause);
-    record(out.append(",\"scans\":[]}").toString());
+    out.append(",\"scans\":[");
+    if (scan != null) scan.write(out, 0);
+    record(out.append("]}").toString());
   }
 
   /** The records since the last time, as a JSON list. */

@@ -120,7 +120,7 @@ public final class IcebergFormat extends Format {
     /** Before Iceberg plans: a table that makes pruned scans. Afterwards: a copy of the scan with fewer tasks. */
     LogicalPlan without(BitSet skip) throws Exception {
       if (node instanceof DataSourceV2Relation) {
-        return (LogicalPlan) CaseClass.with(node, "table", new PrunedIcebergTable(source, snapshot, skip));
+        return (LogicalPlan) CaseClass.with(node, "table", new PrunedIcebergTable(this, source, snapshot, skip));
       }
       Object pruned = PrunedIcebergScan.cut(((DataSourceV2ScanRelation) node).scan(), snapshot, skip);
       return (LogicalPlan) CaseClass.with(node, "scan", pruned);

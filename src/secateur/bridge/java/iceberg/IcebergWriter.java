@@ -29,7 +29,7 @@ final class IcebergWriter {
     Json.field(out, "fp", files.fingerprint);
     Json.string(out.append(",\"roots\":["), files.table.location());
     out.append("],\"count\":").append(files.count).append(",\"deletes\":").append(!files.deletes.isEmpty());
-    fields(files, out.append(",\"fields\":["));
+    fields(files.schema.columns(), "", out.append(",\"fields\":["));
     specs(files, out.append("],\"specs\":{"));
     out.append("},\"keys\":[");
     for (int i = 0; i < keys.length; i++) {
@@ -41,13 +41,18 @@ final class IcebergWriter {
     out.append('}');
   }
 
-  private static void fields(IcebergFiles files, StringBuilder out) {
-    List columns = files.schema.columns();
+  /** The fields with one value a row as [[names on the way], id, type]; those of structs come with the struct's name before theirs. */
+  private static void fields(List columns, String way, StringBuilder out) {
     for (int i = 0; i < columns.size(); i++) {
       Types.NestedField field = (Types.NestedField) columns.get(i);
-      if (i > 0) out.append(',');
-      Json.string(out.append('['), field.name());
-      Json.string(out.append(',').append(field.fieldId()).append(','), field.type().toString());
+      StringBuilder name = new StringBuilder(way).append(way.isEmpty() ? "" : ",");
+      Json.string(name, field.name());
+      if (field.type().isStructType()) {
+        fields(field.type().asStructType().fields(), name.toString(), out);
+        continue;
+      }
+      if (out.charAt(out.length() - 1) == ']') out.append(',');
+      Json.string(out.append("[[").append(name).append("],").append(field.fieldId()).append(','), field.type().toString());
       out.append(']');
     }
   }
@@ -198,11 +203,8 @@ final class IcebergWriter {
     bulk.longs("rows", rows, counted);
     bulk.longs("sizes", sizes, null);
     bulk.ints("groups", groups, grouped);
-    List columns = files.schema.columns();
-    for (int c = 0; c < columns.size(); c++) {
-      Types.NestedField field = (Types.NestedField) columns.get(c);
-      if (ids.contains(Integer.valueOf(field.fieldId()))) column(field, parts, n, bulk);
-    }
+    Iterator wanted = ids.iterator();
+    while (wanted.hasNext()) column(files.schema.findField(((Number) wanted.next()).intValue()), parts, n, bulk);
     Iterator it = files.table.specs().values().iterator();
     while (it.hasNext()) {
       PartitionSpec spec = (PartitionSpec) it.next();
@@ -283,7 +285,7 @@ final class IcebergWriter {
     /** Whether values of a type are compared by Python. Those of UUIDs are not ordered as Spark orders their texts. */
     static boolean fits(Type type) {
       if (type.typeId() == Type.TypeID.TIME) return false;
-      return type.typeId() == Type.TypeID.DECIMAL || type.typeId() == Type.TypeID.STRING || new ManifestStats.Column(type, 0).numeric;
+      return type.typeId() == Type.TypeID.DECIMAL || type.typeId() == Type.TypeID.STRING || ManifestStats.Column.isNumeric(type);
     }
 
     void put(int at, ManifestStats.Column column, int which, int i) {

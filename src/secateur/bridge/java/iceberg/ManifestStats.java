@@ -2,6 +2,7 @@ package secateur;
 
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -27,11 +28,20 @@ final class ManifestStats {
       "snapshot_id", "file_path", "file_format", "file_size_in_bytes", "record_count", "partition", "key_metadata",
       "split_offsets", "sort_order_id", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"});
 
-  final DataFile[] files;
-  final Map columns = new HashMap(); // field id -> Column
+  private static final int VALUES = 0;
+  private static final int NULLS = 1;
+  private static final int NANS = 2;
+  private static final int LOW = 3;
+  private static final int HIGH = 4;
 
-  private ManifestStats(DataFile[] files) {
+  final DataFile[] files;
+  final Map columns; // field id -> Column
+  private final Map ignored = new HashMap();
+  private final List[] seen = {new ArrayList(), new ArrayList(), new ArrayList(), new ArrayList(), new ArrayList()}; // of Column, by statistic
+
+  private ManifestStats(DataFile[] files, Map columns) {
     this.files = files;
+    this.columns = columns;
   }
 
   /** Reads a manifest; `types` are those of every field that the table's schemas name, by id. */
@@ -43,7 +53,7 @@ final class ManifestStats {
       int expected = manifest.addedFilesCount() == null || manifest.existingFilesCount() == null
           ? 64 : manifest.addedFilesCount().intValue() + manifest.existingFilesCount().intValue();
       List files = new ArrayList(expected);
-      ManifestStats out = new ManifestStats(null);
+      ManifestStats out = new ManifestStats(null, new HashMap());
       CloseableIterator it = entries.iterator();
       Method file = null;
       while (it.hasNext()) {
@@ -54,56 +64,57 @@ final class ManifestStats {
         files.add(next.copyWithoutStats());
       }
       it.close();
-      ManifestStats whole = new ManifestStats((DataFile[]) files.toArray(new DataFile[files.size()]));
-      whole.columns.putAll(out.columns);
-      return whole;
+      return new ManifestStats((DataFile[]) files.toArray(new DataFile[files.size()]), out.columns);
     } finally {
       reader.close();
     }
   }
 
   private void note(DataFile file, int at, int expected, Map types) {
-    counts(file.valueCounts(), 0, at, expected, types);
-    counts(file.nullValueCounts(), 1, at, expected, types);
-    counts(file.nanValueCounts(), 2, at, expected, types);
-    bounds(file.lowerBounds(), 0, at, expected, types);
-    bounds(file.upperBounds(), 1, at, expected, types);
+    take(file.valueCounts(), VALUES, at, expected, types);
+    take(file.nullValueCounts(), NULLS, at, expected, types);
+    take(file.nanValueCounts(), NANS, at, expected, types);
+    take(file.lowerBounds(), LOW, at, expected, types);
+    take(file.upperBounds(), HIGH, at, expected, types);
   }
 
-  private Column column(Object id, int expected, Map types) {
+  /** A statistic of a file: by the fields that files before it had. To walk through Iceberg's maps takes longer. */
+  private void take(Map found, int statistic, int at, int expected, Map types) {
+    if (found == null) return;
+    List known = seen[statistic];
+    int left = found.size();
+    for (int c = 0; c < known.size() && left > 0; c++) {
+      Column column = (Column) known.get(c);
+      Object value = found.get(column.id);
+      if (value == null) continue;
+      left--;
+      if (column.type != null) column.take(statistic, at, value);
+    }
+    if (left == 0) return;
+    Iterator it = found.entrySet().iterator();
+    while (it.hasNext()) {
+      Map.Entry entry = (Map.Entry) it.next();
+      Column column = column((Integer) entry.getKey(), expected, types);
+      if (!known.contains(column)) known.add(column);
+      if (column.type != null && entry.getValue() != null) column.take(statistic, at, entry.getValue());
+    }
+  }
+
+  private Column column(Integer id, int expected, Map types) {
     Column known = (Column) columns.get(id);
+    if (known == null) known = (Column) ignored.get(id);
     if (known != null) return known;
-    Type type = (Type) types.get(id);
-    if (type == null) return null; // a field of a list or map, or one that no schema of the table names any more
-    Column fresh = new Column(type, expected);
-    columns.put(id, fresh);
+    Column fresh = new Column(id, (Type) types.get(id), expected);
+    // Without a type: a field of a list or map, or one that no schema of the table names any more.
+    (fresh.type == null ? ignored : columns).put(id, fresh);
     return fresh;
-  }
-
-  private void counts(Map found, int which, int at, int expected, Map types) {
-    if (found == null) return;
-    Iterator it = found.entrySet().iterator();
-    while (it.hasNext()) {
-      Map.Entry entry = (Map.Entry) it.next();
-      Column column = column(entry.getKey(), expected, types);
-      if (column != null && entry.getValue() != null) column.count(which, at, ((Long) entry.getValue()).longValue());
-    }
-  }
-
-  private void bounds(Map found, int which, int at, int expected, Map types) {
-    if (found == null) return;
-    Iterator it = found.entrySet().iterator();
-    while (it.hasNext()) {
-      Map.Entry entry = (Map.Entry) it.next();
-      Column column = column(entry.getKey(), expected, types);
-      if (column != null && entry.getValue() != null) column.bound(which, at, (ByteBuffer) entry.getValue());
-    }
   }
 
   /** Counts and bounds of one field, an entry per file. Bounds are numbers where the type has at most 64 bits, else bytes. */
   static final class Column {
     static final long MISSING = -1;
-    final Type type;
+    final Integer id;
+    final Type type; // null if its statistics are of no use
     final boolean numeric;
     private final int expected;
     final long[][] counts = new long[3][]; // of values, NULLs, NaNs; null if no file has any
@@ -111,13 +122,14 @@ final class ManifestStats {
     final byte[][][] bytes = new byte[2][][];
     final boolean[][] known = new boolean[2][];
 
-    Column(Type type, int expected) {
+    Column(Integer id, Type type, int expected) {
+      this.id = id;
       this.type = type;
       this.expected = expected;
-      this.numeric = isNumeric(type);
+      this.numeric = type != null && isNumeric(type);
     }
 
-    private static boolean isNumeric(Type type) {
+    static boolean isNumeric(Type type) {
       switch (type.typeId()) {
         case BOOLEAN:
         case INTEGER:
@@ -137,7 +149,12 @@ final class ManifestStats {
       return type.typeId() == Type.TypeID.FLOAT || type.typeId() == Type.TypeID.DOUBLE;
     }
 
-    void count(int which, int at, long value) {
+    void take(int statistic, int at, Object value) {
+      if (statistic < LOW) count(statistic, at, ((Long) value).longValue());
+      else bound(statistic - LOW, at, (ByteBuffer) value);
+    }
+
+    private void count(int which, int at, long value) {
       long[] all = counts[which];
       if (all == null) {
         all = new long[Math.max(expected, at + 1)];
@@ -157,7 +174,7 @@ final class ManifestStats {
       return counts[which] == null || at >= counts[which].length ? MISSING : counts[which][at];
     }
 
-    void bound(int which, int at, ByteBuffer value) {
+    private void bound(int which, int at, ByteBuffer value) {
       if (known[which] == null) known[which] = new boolean[Math.max(expected, at + 1)];
       if (at >= known[which].length) known[which] = Arrays.copyOf(known[which], 2 * at + 16);
       int size = known[which].length;
@@ -180,39 +197,48 @@ final class ManifestStats {
 
     /** The bound in Iceberg's single-value form: little endian; a column that was promoted keeps the narrow bytes of its old type. */
     private boolean number(int which, int at, ByteBuffer value) {
-      ByteBuffer little = ((ByteBuffer) value.duplicate()).order(java.nio.ByteOrder.LITTLE_ENDIAN);
-      int width = little.remaining();
+      int width = value.remaining();
       long number;
       switch (type.typeId()) {
         case BOOLEAN:
           if (width != 1) return false;
-          number = little.get() != 0 ? 1 : 0;
+          number = value.get(value.position()) != 0 ? 1 : 0;
           break;
         case FLOAT:
         case DOUBLE:
           if (width != 4 && width != 8) return false;
-          number = Double.doubleToRawLongBits(width == 4 ? (double) little.getFloat() : little.getDouble());
+          number = width == 8 ? eight(value) : Double.doubleToRawLongBits((double) Float.intBitsToFloat(four(value)));
           break;
         case INTEGER:
         case LONG:
         case DATE:
           if (width != 4 && width != 8) return false;
-          number = width == 4 ? (long) little.getInt() : little.getLong();
+          number = width == 4 ? (long) four(value) : eight(value);
           break;
         default:
           if (width != 8) return false; // four bytes would be a date that became a timestamp
-          number = little.getLong();
+          number = eight(value);
           break;
       }
       numbers[which][at] = number;
       return true;
     }
 
+    private static long eight(ByteBuffer value) {
+      long bits = value.getLong(value.position());
+      return value.order() == ByteOrder.LITTLE_ENDIAN ? bits : Long.reverseBytes(bits);
+    }
+
+    private static int four(ByteBuffer value) {
+      int bits = value.getInt(value.position());
+      return value.order() == ByteOrder.LITTLE_ENDIAN ? bits : Integer.reverseBytes(bits);
+    }
+
     /** The bound as Iceberg's own evaluators take it. */
     ByteBuffer single(int which, int at, Type wanted) {
       if (!numeric) return ByteBuffer.wrap(bytes[which][at]);
       long number = numbers[which][at];
-      ByteBuffer out = ByteBuffer.allocate(8).order(java.nio.ByteOrder.LITTLE_ENDIAN);
+      ByteBuffer out = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN);
       switch (wanted.typeId()) {
         case BOOLEAN:
           out.put((byte) number);

@@ -38,6 +38,7 @@ public final class PrunedIcebergScan
   final BitSet skip;
   private final Map ordinals; // task -> the file's ordinal; null if the tasks are Iceberg's own
   private Question question; // what it asks at run time, null if nothing
+  private final long query = Bridge.instance == null ? 0 : Bridge.instance.planning();
   private final BitSet skippedAtRuntime = new BitSet();
   private final List runtimeFilters = new ArrayList(); // their texts, for equality
 
@@ -193,7 +194,7 @@ public final class PrunedIcebergScan
     if (others.isEmpty()) return;
     Predicate[] predicates = (Predicate[]) others.toArray(new Predicate[others.size()]);
     ((SupportsRuntimeV2Filtering) inner).filter(predicates);
-    if (Bridge.instance != null) skipAtRuntime(RuntimeValues.skipped(Bridge.instance, files, predicates));
+    if (Bridge.instance != null) skipAtRuntime(RuntimeValues.skipped(Bridge.instance, query, files, predicates));
   }
 
   private void skipAtRuntime(BitSet found) {
@@ -206,7 +207,7 @@ public final class PrunedIcebergScan
       more.andNot(skip);
       skippedAtRuntime.or(more);
     } catch (Throwable problem) {
-      Bridge.instance.problem("an Iceberg scan was not narrowed at run time", problem);
+      Bridge.instance.problem(query, null, "an Iceberg scan was not narrowed at run time", problem);
     }
   }
 

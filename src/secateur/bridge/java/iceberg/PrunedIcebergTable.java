@@ -22,10 +22,12 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 public final class PrunedIcebergTable implements SupportsRead {
   final SparkTable inner;
+  private final Scan scan; // that it was made for
   private final IcebergFiles files;
   private final BitSet skip;
 
-  PrunedIcebergTable(SparkTable inner, IcebergFiles files, BitSet skip) {
+  PrunedIcebergTable(Scan scan, SparkTable inner, IcebergFiles files, BitSet skip) {
+    this.scan = scan;
     this.inner = inner;
     this.files = files;
     this.skip = skip;
@@ -52,7 +54,7 @@ public final class PrunedIcebergTable implements SupportsRead {
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new Builder(inner.newScanBuilder(options), files, skip);
+    return new Builder(scan, inner.newScanBuilder(options), files, skip);
   }
 
   public boolean equals(Object other) {
@@ -72,11 +74,13 @@ public final class PrunedIcebergTable implements SupportsRead {
   /** Iceberg's builder with another end. */
   public static final class Builder
       implements SupportsPushDownV2Filters, SupportsPushDownRequiredColumns, SupportsPushDownLimit, SupportsPushDownAggregates {
+    private final Scan decided;
     private final ScanBuilder inner;
     private final IcebergFiles files;
     private final BitSet skip;
 
-    Builder(ScanBuilder inner, IcebergFiles files, BitSet skip) {
+    Builder(Scan decided, ScanBuilder inner, IcebergFiles files, BitSet skip) {
+      this.decided = decided;
       this.inner = inner;
       this.files = files;
       this.skip = skip;
@@ -118,7 +122,8 @@ public final class PrunedIcebergTable implements SupportsRead {
         return PrunedIcebergScan.planned(scan, files, skip);
       } catch (Throwable problem) {
         // Iceberg's own scan gives the same answer, and the same error if there is one.
-        if (Bridge.instance != null) Bridge.instance.problem("an Iceberg scan was not pruned after all", problem);
+        Bridge bridge = Bridge.instance;
+        if (bridge != null) bridge.problem(bridge.planning(), decided, "an Iceberg scan was not pruned after all", problem);
         return scan;
       }
     }

@@ -1,13 +1,19 @@
 package secateur;
 
+import com.google.common.cache.Cache;
+import com.google.common.cache.CacheBuilder;
 import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
+import java.util.Arrays;
+import java.util.List;
 import sun.misc.Unsafe;
 
 /** Access to what Iceberg keeps package-private; a name that this version does not have is an exception that says so. */
 final class Reflect {
+  private static final Cache FOUND = CacheBuilder.newBuilder().maximumSize(1000).build(); // what was found; to look takes longer than to call
+
   private Reflect() {}
 
   static Object get(Object owner, String name) throws Exception {
@@ -19,6 +25,13 @@ final class Reflect {
   }
 
   static Field field(Class type, String name) throws Exception {
+    List key = Arrays.asList(new Object[] {type, name});
+    Field known = (Field) FOUND.getIfPresent(key);
+    if (known == null) FOUND.put(key, known = findField(type, name));
+    return known;
+  }
+
+  private static Field findField(Class type, String name) throws Exception {
     for (Class c = type; c != null; c = c.getSuperclass()) {
       Field[] fields = c.getDeclaredFields();
       for (int i = 0; i < fields.length; i++) {
@@ -32,6 +45,13 @@ final class Reflect {
 
   /** The method of that name and number of parameters, that of the most special class first. */
   static Method method(Class type, String name, int parameters) throws Exception {
+    List key = Arrays.asList(new Object[] {type, name, Integer.valueOf(parameters)});
+    Method known = (Method) FOUND.getIfPresent(key);
+    if (known == null) FOUND.put(key, known = findMethod(type, name, parameters));
+    return known;
+  }
+
+  private static Method findMethod(Class type, String name, int parameters) throws Exception {
     for (Class c = type; c != null; c = c.getSuperclass()) {
       Method[] methods = c.getDeclaredMethods();
       for (int i = 0; i < methods.length; i++) {

@@ -23,7 +23,7 @@ final class RuntimeValues {
   }
 
   /** The files to skip; null if nothing can be said, for whatever reason. */
-  static BitSet skipped(Bridge bridge, FileSet files, Predicate[] predicates) {
+  static BitSet skipped(Bridge bridge, long query, FileSet files, Predicate[] predicates) {
     try {
       StringBuilder out = new StringBuilder("{\"op\":\"files\",");
       Json.field(out, "fp", files.fingerprint);
@@ -38,7 +38,7 @@ final class RuntimeValues {
       BitSet skip = BitSet.valueOf(Base64.getDecoder().decode((String) answer.get("skip")));
       return skip.length() > files.count || !files.fingerprint.equals(answer.get("fp")) ? null : skip;
     } catch (Throwable problem) {
-      bridge.problem("a scan was not narrowed at run time", problem);
+      bridge.problem(query, null, "a scan was not narrowed at run time", problem);
       return null;
     }
   }
