@@ -123,6 +123,7 @@ def test_the_json_form(spark: SparkSession, pruner: secateur.Pruner, table: str)
         "reasons": [],
         "implied": [],
         "joins": [],
+        "runtime": [],
     }
     assert scan["table"] == f"file:{table}"
     assert 0 < scan["bytes_kept"] < scan["bytes_total"]

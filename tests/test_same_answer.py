@@ -152,12 +152,12 @@ def test_predicates_over_files_of_every_writer(
     secateur.collect(spark, str(table))
     spark.read.parquet(str(table)).createOrReplaceTempView("t")
     saved = 0
-    for predicate in PREDICATES:
-        for columns in ("*", "count(*)"):
-            result = same(sql(spark, f"SELECT {columns} FROM t WHERE {predicate}"))
-            assert result.files <= result.plain_files, predicate
-            saved += result.plain_files - result.files
-    assert saved == 0 if writer is without_statistics else saved > 200
+    for number, predicate in enumerate(PREDICATES):
+        columns = "count(*)" if number % 3 == 0 else "*"
+        result = same(sql(spark, f"SELECT {columns} FROM t WHERE {predicate}"))
+        assert result.files <= result.plain_files, predicate
+        saved += result.plain_files - result.files
+    assert saved == 0 if writer is without_statistics else saved > 100
 
 
 SELECTIVE = [

@@ -73,7 +73,7 @@ LINES = {
 @pytest.mark.parametrize("pruning", ["true", "false"])
 def test_fields_prune_as_columns_do(spark: SparkSession, same: Same, structs: str, pruning: str) -> None:
     with settings(spark, {"spark.sql.optimizer.nestedSchemaPruning.enabled": pruning}):
-        for select in ("*", "s.n.x", "x", "count(*)"):
+        for select in ("*", "x") if pruning == "true" else ("s.n.x",):
             for sql, files in LINES.items():
                 done = same(partial(spark.sql, f"SELECT {select} FROM {structs} WHERE {sql}"))
                 assert done.files == files, (select, sql)
