@@ -6,6 +6,7 @@ could leave int64 for one entry is refused for all of them (None), and done by A
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,7 +93,10 @@ class Scaled:
                 np.bool_(self.unknown) if isinstance(self.unknown, bool) else self.unknown, len(words)
             )
             valid = pa.py_buffer(np.packbits(known, bitorder="little"))
-        return pa.Array.from_buffers(pa.decimal128(38, self.scale), len(words), [valid, pa.py_buffer(words)])
+        array = pa.Array.from_buffers(pa.decimal128(38, self.scale), len(words), [valid, pa.py_buffer(words)])
+        if self.unknown is False:
+            _remember(array, self)
+        return array
 
 
 def of_arrow(values: pa.Array) -> Scaled | None:
@@ -105,6 +109,25 @@ def of_arrow(values: pa.Array) -> Scaled | None:
     >>> of_arrow(pa.array([Decimal(2**63)], pa.decimal128(38, 0))) is None
     True
     """
+    known = _known.get(id(values))
+    if known is not None and known[0]() is values:
+        return known[1]
+    found = _read(values)
+    if found is not None:
+        _remember(values, found)
+    return found
+
+
+_known: dict[int, tuple[weakref.ref[pa.Array], Scaled]] = {}
+"""Arrays that are alive and were made of whole numbers, or read so before: rules hand them on to each other."""
+
+
+def _remember(array: pa.Array, found: Scaled) -> None:
+    key = id(array)
+    _known[key] = weakref.ref(array, lambda _: _known.pop(key, None)), found
+
+
+def _read(values: pa.Array) -> Scaled | None:
     if not pa.types.is_decimal128(values.type):
         return None
     count, buffer = len(values), values.buffers()[1]
