@@ -64,21 +64,21 @@ def fact_of(summary: Summary) -> ScanSummary:
     return found
 
 
-@pytest.mark.parametrize(
-    "on",
-    ["f_key = key", "f_int = k_int", "f_key = k_int", "f_int = key", "f_day = k_day", "f_ts = k_ts", "f_text = k_text",
-     "f_dec = k_dec", "f_null = k_null", "f_int + 1 = k_int"],
-)  # fmt: skip
-def test_keys_choose_files(spark: SparkSession, same: Same, star: str, on: str) -> None:
-    query = f"SELECT f_key, name FROM fact JOIN dim ON {on} WHERE name LIKE '%71%' AND name LIKE '9%'"
-    compared = same(lambda: spark.sql(query))
-    assert compared.rows
-    (step,) = fact_of(compared.summary).runtime
-    assert step.name == "keys"
-    assert step.files_before == FACT
-    assert step.files_after is not None
-    assert 0 < step.files_after < FACT / 2
-    assert compared.files <= step.files_after + 2  # and the dimension, twice
+def test_keys_choose_files(spark: SparkSession, same: Same, star: str) -> None:
+    conditions = ["f_key = key", "f_text = k_text", "f_int + 1 = k_int"]
+    if star == "parquet":
+        conditions += ["f_int = k_int", "f_key = k_int", "f_int = key", "f_day = k_day", "f_ts = k_ts", "f_dec = k_dec",
+                       "f_null = k_null"]  # fmt: skip
+    for on in conditions:
+        query = f"SELECT f_key, name FROM fact JOIN dim ON {on} WHERE name LIKE '%71%' AND name LIKE '9%'"
+        compared = same(lambda query=query: spark.sql(query))  # type: ignore[misc]
+        assert compared.rows, on
+        (step,) = fact_of(compared.summary).runtime
+        assert step.name == "keys"
+        assert step.files_before == FACT
+        assert step.files_after is not None
+        assert 0 < step.files_after < FACT / 2, on
+        assert compared.files <= step.files_after + 2, on  # and the dimension, twice
 
 
 @pytest.mark.parametrize("adaptive", ["true", "false"])
