@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -158,3 +161,29 @@ def test_when_nobody_answers_all_files_are_read(
     compared = same(lambda: spark.sql(query))
     assert "broken on purpose" in str(compared.summary)
     assert fact_of(compared.summary).files_kept == FACT
+
+
+@pytest.mark.parametrize("few", [0, 1_000])
+def test_a_file_without_statistics_is_read(
+    spark: SparkSession, same: Same, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    """The only partner lies in it, and beside all that is known of the other files."""
+    monkeypatch.setattr(keys, "FEW", few)
+    (tmp_path / "fact").mkdir()
+    for at in range(6):
+        ids = pa.table({"f_key": list(range(10 * at, 10 * at + 10))})
+        pq.write_table(ids, tmp_path / "fact" / f"{at}.parquet")
+    pq.write_table(pa.table({"f_key": [5_000]}), tmp_path / "fact" / "6.parquet", write_statistics=False)
+    keys_of_dim = [key for key in (*range(1_000), 5_000) if key >= 60 or key % 7 != 2]
+    dim = [{"key": key, "name": f"n{key % 7}"} for key in keys_of_dim]
+    (tmp_path / "dim").mkdir()
+    pq.write_table(pa.Table.from_pylist(dim), tmp_path / "dim" / "0.parquet")
+    for name in ("fact", "dim"):
+        secateur.collect(spark, f"{tmp_path}/{name}")
+        spark.read.parquet(f"{tmp_path}/{name}").createOrReplaceTempView(name)
+    query = "SELECT f_key FROM fact JOIN dim ON f_key = key WHERE name LIKE '%2' AND length(name) = 2"
+    compared = same(lambda: spark.sql(query))
+    assert [row.f_key for row in compared.rows] == [5_000]
+    (scan,) = (s for s in compared.summary.scans if s.files_total == 7)
+    (step,) = scan.runtime
+    assert (step.files_before, step.files_after) == (7, 1)

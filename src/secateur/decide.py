@@ -187,7 +187,7 @@ def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Opt
     known: dict[str, PartialTable] = {}
     names: dict[str, set[str]] = {}
     judged = judged_columns(query)
-    if query.stage == "late" and "dips" in options.passes:
+    if query.stage == "late" and {"dips", "keys"} & set(options.passes):
         judged |= joining_columns(query.plan)
     for scan, table in scans:
         groups = table.files.groups

@@ -36,6 +36,7 @@ from secateur.passes.contract import Known, Membership, Outcome
 from secateur.passes.movement import Side, sides_of
 from secateur.passes.predicates import random_scans
 from secateur.passes.sorted_scans import repeats
+from secateur.passes.topk import as_flags
 from secateur.passes.waves import BYTES_A_SECOND, JOB_SECONDS, seconds
 from secateur.query.expressions import Call, Column, Expression, IsNotNull, conjuncts
 from secateur.query.expressions import walk as parts_of
@@ -48,7 +49,6 @@ from secateur.reason.ranges import facts_of
 from secateur.reason.rangesets import RangeSet, merged, range_set
 from secateur.report.conditions import in_words
 from secateur.report.summary import Reason
-from secateur.stats.filestats import Mask
 
 BITS = 32_768
 FEW = 1_000
@@ -61,6 +61,7 @@ WORTH = 3
 """How many times its own cost it has to save."""
 MOST_SCANS = 4
 """How many scans of one query wait for keys at most, and how many a side may read."""
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "date", "timestamp")
 
 
@@ -101,7 +102,7 @@ class Keys:
         [(17, 18)]
         >>> bits = base64.b64encode(bytes([0b11, 0, 0b100])).decode()
         >>> Keys(0, True, key, target, "dim", 1000, 1000 + 10 * BITS - 1).condition([3, bits]).values.pairs()
-        [(1000, 1019), (1180, 1189)]
+        [(-9223372036854775808, 1019), (1180, 1189), (328680, 9223372036854775807)]
         """
         match values:
             case [int(count), list(found)] if self.low is None and count == len(found) <= MOST_KEYS:
@@ -117,10 +118,16 @@ class Keys:
                 return None
 
     def _ranges(self, found: bytes) -> RangeSet:
+        """The map knows nothing of what lies beside it, where files without bounds may have their values (rule S1)."""
         assert self.low is not None
+        assert self.high is not None
         at = np.flatnonzero(np.unpackbits(np.frombuffer(found, np.uint8), bitorder="little"))
-        low = self.low + at * self.width
-        return merged(self.target.type, low, low + (self.width - 1))
+        begin = at * self.width
+        end = np.minimum(begin + (self.width - 1), self.high - self.low)  # no further: it need not fit in int64
+        beside = [(low, high) for low, high in ((_LEAST, self.low - 1), (self.high + 1, _GREATEST)) if low <= high]
+        lows = np.concatenate([self.low + begin, [low for low, _ in beside]]).astype(np.int64)
+        highs = np.concatenate([self.low + end, [high for _, high in beside]]).astype(np.int64)
+        return merged(self.target.type, lows, highs)
 
 
 def runtime_keys(known: Known) -> Outcome:
@@ -195,7 +202,11 @@ class _Candidate:
         found = facts_of(target, scope_of(stats, columns, known.query.settings))
         if found is None:
             return None
-        places = np.flatnonzero(kept & _mask(found.may_hold_number) & ~_mask(found.low.unknown | found.high.unknown))
+        places = np.flatnonzero(
+            kept
+            & as_flags(found.may_hold_number, stats.count)
+            & ~as_flags(found.low.unknown | found.high.unknown, stats.count)
+        )
         if len(places) < 2:
             return None
         spared = np.zeros(stats.count, np.bool_)
@@ -241,7 +252,3 @@ def _hit(found: Facts, places: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]
 
 def _ordered(ends: Any) -> Any:
     return np.sort(ends) if isinstance(ends, np.ndarray) else ends.take(pc.sort_indices(ends))
-
-
-def _mask(flags: Any) -> Mask:
-    return np.asarray(flags, np.bool_)

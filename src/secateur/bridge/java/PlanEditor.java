@@ -161,21 +161,22 @@ final class PlanEditor {
     });
   }
 
-  /** Makes a scan wait for what a subquery tells of it. */
+  /** Makes a scan wait for what a subquery tells of it. What the copy in the subquery reads, no other scan is to read. */
   private void ask(int id, LogicalPlan node) {
     int at = next;
-    LogicalPlan usual = edits[id];
+    LogicalPlan[] decided = (LogicalPlan[]) edits.clone();
+    LogicalPlan waiting = null;
     try {
       LogicalPlan values = node instanceof Sort ? boundary(id, (Sort) node) : keys(id, (Join) node);
-      LogicalPlan waiting = values == null ? null : asked[id].asking(values);
+      waiting = values == null ? null : asked[id].asking(values);
       if (waiting != null && implied[id] != null) waiting = Conditions.above(waiting, implied[id]);
-      edits[id] = waiting == null ? usual : waiting;
-      asking[id] = waiting != null;
     } catch (Exception other) {
-      edits[id] = usual; // this Spark has other classes: the scan is read as it was decided
-    } finally {
-      next = at;
+      waiting = null; // this Spark has other classes: the scan is read as it was decided
     }
+    System.arraycopy(decided, 0, edits, 0, edits.length);
+    next = at;
+    asking[id] = waiting != null;
+    if (waiting != null) edits[id] = waiting;
   }
 
   /** Where the first rows of a sort end, by what the sort would give if the scan read its first wave only. */

@@ -1,0 +1,78 @@
+"""What the keys of one side of a join tell, and never that a key that was seen or lies beside them is not there."""
+
+from __future__ import annotations
+
+import base64
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secateur.passes.keys import BITS, MOST_KEYS, Keys
+from secateur.query.expressions import Column
+from secateur.query.types import parse_type
+
+KEY, TARGET = (Column(at, name, parse_type("bigint")) for at, name in ((1, "k"), (2, "f")))
+LIST = Keys(0, True, KEY, TARGET, "dim")
+WHOLE = st.integers(-(2**63), 2**63 - 1)
+
+
+def bits_of(keys: Keys, found: list[int]) -> str:
+    """The map as the subquery makes it: of the keys inside, one bit each."""
+    assert keys.low is not None
+    assert keys.high is not None
+    bits = np.zeros(BITS, np.bool_)
+    for key in found:
+        if keys.low <= key <= keys.high:
+            bits[(key - keys.low) // keys.width] = True
+    return base64.b64encode(np.packbits(bits, bitorder="little").tobytes()).decode()
+
+
+@given(WHOLE, st.integers(0, 2**62 - 1) | st.integers(0, 100_000), st.lists(WHOLE), st.data())
+def test_a_map_has_every_key_and_all_that_lies_beside_it(
+    low: int, span: int, anywhere: list[int], data: st.DataObject
+) -> None:
+    high = min(low + span, 2**63 - 1)
+    inside = data.draw(st.lists(st.integers(low, high)))
+    asked = Keys(0, True, KEY, TARGET, "dim", low, high)
+    told = asked.condition([len(inside), bits_of(asked, inside + anywhere)])
+    assert told is not None
+    pairs = told.values.pairs()
+    assert all(a <= b for a, b in pairs)
+    for key in (*inside, *anywhere, -(2**63), 2**63 - 1):
+        if key in inside or key in anywhere or not low <= key <= high:
+            assert any(a <= key <= b for a, b in pairs), key
+
+
+def test_a_map_is_exact_where_numbers_are_fewer_than_bits() -> None:
+    asked = Keys(0, True, KEY, TARGET, "dim", 100, 100 + BITS - 1)
+    told = asked.condition([2, bits_of(asked, [105, 200])])
+    assert told is not None
+    assert told.values.pairs()[1:-1] == [(105, 105), (200, 200)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [],
+        [2],
+        [MOST_KEYS + 1, list(range(MOST_KEYS + 1))],  # a list that was cut short
+        [3, [1, 2]],
+        [2, [1, None]],
+        [1, "AAAA"],
+        ["1", [1]],
+        None,
+    ],
+    ids=str,
+)
+def test_what_is_no_whole_list_tells_nothing(values: list[object] | None) -> None:
+    assert LIST.condition(values or ()) is None
+
+
+def test_a_list_is_told_as_it_is_and_none_is_none() -> None:
+    told, nothing = LIST.condition([3, [7, 5, 6]]), LIST.condition([0, []])
+    assert told is not None
+    assert nothing is not None
+    assert told.values.pairs() == [(5, 7)]
+    assert nothing.values.is_empty
