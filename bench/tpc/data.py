@@ -160,11 +160,11 @@ def _within(sizes: Ints, most: float) -> Ints:
 
 
 def _ranks(column: pa.ChunkedArray) -> Ints:
-    """Numbers that sort as the values do, NULL first."""
+    """Numbers that sort as the values do, NULL at one end."""
     if pa.types.is_date(column.type):
         column = column.cast(pa.int32())
     if not pa.types.is_integer(column.type):
-        column = pc.rank(column.combine_chunks(), null_placement="at_start", tiebreaker="dense")
+        column = pc.rank(column.combine_chunks(), tiebreaker="dense")
     ranks: Ints = pc.fill_null(column.cast(pa.int64()), -1).to_numpy().astype(np.int64)
     return ranks
 
