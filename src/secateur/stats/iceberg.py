@@ -150,7 +150,7 @@ class IcebergTable:
 
     @property
     def uncollected(self) -> None:
-        """None, either."""
+        """None: a manifest has what a footer would tell."""
 
     @property
     def missing(self) -> Mask:
