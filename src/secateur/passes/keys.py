@@ -136,6 +136,7 @@ def runtime_keys(known: Known) -> Outcome:
     told: set[int] = set()
     reasons: dict[int, Reason] = {}
     random = random_scans(known.query)
+    scans = {scan.id: scan for scan in known.query.scans()}
     for side in sides_of(known.query.plan):
         candidate = _Candidate.of(side, known)
         if candidate is None or side.join.ref in told:
@@ -146,8 +147,7 @@ def runtime_keys(known: Known) -> Outcome:
             kept = known.kept[target.scan]
             if np.count_nonzero(kept) < 2:
                 continue
-            scan = next(s for s in known.query.scans() if s.id == target.scan)
-            found = candidate.keys(scan, target.expression, known)
+            found = candidate.keys(scans[target.scan], target.expression, known)
             if isinstance(found, Reason):
                 reasons.setdefault(target.scan, found)
             elif found is not None and (target.scan not in best or best[target.scan][0] < found[0]):
