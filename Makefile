@@ -43,10 +43,10 @@ bench: java $(READY)
 	$(BIN)/python -m bench
 
 # The tables are made once, below the folder for temporary files; they take about 3 GB with SCALE=1.
-bench-check: java $(VENV)/.bench
+bench-check: java $(READY)
 	$(BIN)/python -m bench.tpc.check --scale $(SCALE)
 
-inputcut: java $(VENV)/.bench
+inputcut: java $(READY)
 	$(BIN)/python -m bench.inputcut --scale $(SCALE) --picture docs/inputcut.svg
 
 clean:
@@ -60,8 +60,4 @@ $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable ".[dev]" "$(SPARK)"
-	@touch $@
-
-$(VENV)/.bench: $(READY)
-	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	@touch $@

@@ -3,15 +3,16 @@
     python -m bench.tpc.data --home /tmp/tpc --scale 0.1
 
 TPC-H comes from ``tpchgen-cli``, TPC-DS from DuckDB with its extension; TPC-H with skew, and the schema with cyclic
-joins, are made here. Every set is laid out in four ways, the facts in about ``--files`` files each:
+joins, are made here. Every set is laid out in several ways, the facts in about ``--files`` files each:
 
 =========  ===========================================================================================
 layout     rows of a fact table are
 =========  ===========================================================================================
 tuned      hash-clustered by date, within a cluster sorted by key; dimensions are sorted by key
-date       sorted by date
-key        sorted by key
-shuffled   in no order
+date       sorted by date; dimensions by key
+key        sorted by key; dimensions too
+column     sorted by a column chosen at random, dimensions too
+shuffled   in no order; not among those that are made unless asked for
 =========  ===========================================================================================
 """
 
@@ -39,7 +40,7 @@ import pyarrow.parquet as pq
 from bench.tpc import cyclic, skew
 
 Ints = npt.NDArray[np.int64]
-LAYOUTS = ("tuned", "date", "key", "shuffled")
+LAYOUTS = ("tuned", "date", "key", "column")
 HOME = Path(tempfile.gettempdir()) / "secateur-tpc"
 
 
@@ -65,8 +66,8 @@ FACTS = {
     **{name: Fact(date, key) for name, (date, key) in cyclic.FACTS.items()},
 }
 SETS = ("tpch", "tpch_skewed", "tpcds", "cyclic")
-DIMENSION_ROWS = 2_000
-"""Dimensions have a file for so many rows, if that does not make them too many."""
+DIMENSION_FILES, DIMENSION_ROWS = 200, 100
+"""Dimensions have so many files, if each has so many rows: about a year of ``date_dim``."""
 
 
 def connect(*extensions: str) -> Any:
@@ -125,32 +126,45 @@ def laid_out(name: str, layout: str, scale: float, files: int, home: Path = HOME
 
 def _parts(name: str, table: pa.Table, layout: str, files: int) -> Iterator[pa.Table]:
     fact = FACTS.get(name)
-    count = files if fact else min(files, 100, -(-len(table) // DIMENSION_ROWS))
+    count = files if fact else min(files, DIMENSION_FILES, -(-len(table) // DIMENSION_ROWS))
     count = max(1, min(count, len(table) // 20))
     cuts = np.linspace(0, len(table), count + 1).astype(np.int64)
-    rng = np.random.default_rng(5)
-    first = table.column_names[0]
+    rng = np.random.default_rng([5, *name.encode()])
     match layout:
         case "shuffled":
             order = rng.permutation(len(table))
-        case "tuned" if fact:
+        case "tuned" if fact and fact.date != fact.key:
             cluster = _hashed(table[fact.date], count)
             order = np.lexsort((_ranks(table[fact.key]), cluster))
-            cuts = np.append(0, np.cumsum(np.bincount(cluster, minlength=count)))
+            cuts = _within(np.bincount(cluster, minlength=count), len(table) / count)
         case _:
-            order = np.argsort(_ranks(table[fact.date if fact and layout == "date" else fact.key if fact else first]))
+            first = str(rng.choice(table.column_names)) if layout == "column" else table.column_names[0]
+            by = fact.date if fact and layout == "date" else fact.key if fact and layout != "column" else first
+            order = np.argsort(_ranks(table[by]), kind="stable")
     table = table.take(pa.array(order))
     for start, stop in pairwise(cuts.tolist()):
         if stop > start:
             yield table.slice(start, stop - start)
 
 
+def _within(sizes: Ints, most: float) -> Ints:
+    """Where files begin, if each is to be of one cluster and the large clusters have several.
+
+    >>> _within(np.array([10, 45, 20]), 20).tolist()
+    [0, 10, 32, 55, 75]
+    """
+    files = np.maximum(np.rint(sizes / most), 1).astype(np.int64)
+    place = np.arange(files.sum()) - np.repeat(np.cumsum(files) - files, files)
+    begin = np.repeat(np.cumsum(sizes) - sizes, files) + place * np.repeat(sizes, files) // np.repeat(files, files)
+    return np.append(begin, sizes.sum())
+
+
 def _ranks(column: pa.ChunkedArray) -> Ints:
-    """Numbers that sort as the values do, NULL first."""
+    """Numbers that sort as the values do, NULL at one end."""
     if pa.types.is_date(column.type):
         column = column.cast(pa.int32())
     if not pa.types.is_integer(column.type):
-        column = pc.rank(column.combine_chunks(), null_placement="at_start", tiebreaker="dense")
+        column = pc.rank(column.combine_chunks(), tiebreaker="dense")
     ranks: Ints = pc.fill_null(column.cast(pa.int64()), -1).to_numpy().astype(np.int64)
     return ranks
 

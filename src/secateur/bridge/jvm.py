@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import re
+import socket
 from collections.abc import Callable, Iterable
 from importlib import resources
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
@@ -105,9 +107,16 @@ class JvmBridge:
         """Installs the rules in the session's extensions and lets them ask ``callback``."""
         from pyspark.java_gateway import ensure_callback_server_started
 
-        ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
+        gateway: Any = spark.sparkContext._gateway
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        self._hurry(gateway)
         self._bridge.install(spark._jsparkSession)
         self._bridge.switchOn(callback)
+
+    def _hurry(self, gateway: Any) -> None:
+        """Keeps TCP from holding back the end of a long message until the other side has heard the beginning."""
+        gateway._callback_server.server_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._bridge.hurry(JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient())
 
     def switch_off(self, spark: SparkSession) -> None:
         """Leaves the rules in place, inert; the session's own late rule is taken out."""

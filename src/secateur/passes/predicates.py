@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 
 from secateur.query.expressions import (
@@ -57,6 +58,7 @@ def scan_predicate(query: Query, scan: Scan) -> Predicate:
     return scan_predicates(query).get(scan.id, ())
 
 
+@lru_cache(maxsize=4)
 def scan_predicates(query: Query) -> Mapping[int, Predicate]:
     """The same for all scans of the query, by scan id."""
     found: dict[int, Predicate] = {}
@@ -66,6 +68,7 @@ def scan_predicates(query: Query) -> Mapping[int, Predicate]:
     return found
 
 
+@lru_cache(maxsize=4)
 def random_scans(query: Query) -> frozenset[int]:
     """The scans below a random node: no pass may narrow them, for fewer files would change its result (rule S9)."""
     return frozenset(_below_random(query.plan, random=False))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -363,20 +364,26 @@ class Settings:
     """What Spark made of expressions over constants, by their ``ref`` (see :mod:`secateur.reason.constants`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Query:
-    """One look at a plan: ``stage`` is ``early`` or ``late`` (see docs/how-it-works.md)."""
+    """One look at a plan: ``stage`` is ``early`` or ``late`` (see docs/how-it-works.md).
+
+    Two looks are never the same one, so that what follows from a look can be remembered with it.
+    """
 
     id: int
     stage: str
     plan: Plan
     settings: Settings = field(default_factory=Settings)
 
+    @cached_property
+    def nodes(self) -> tuple[Plan, ...]:
+        """Every node of the plan, subqueries included, parents first."""
+        return tuple(walk(self.plan))
+
     def scans(self) -> Iterator[Scan]:
         """Every scan of the plan, subqueries included."""
-        for node in walk(self.plan):
-            if isinstance(node, Scan):
-                yield node
+        return (node for node in self.nodes if isinstance(node, Scan))
 
     def __str__(self) -> str:
         lines: list[str] = []
@@ -386,9 +393,11 @@ class Query:
 
 def walk(plan: Plan) -> Iterator[Plan]:
     """The node and everything below it, parents first."""
-    yield plan
-    for child in plan.children:
-        yield from walk(child)
+    left = [plan]
+    while left:
+        node = left.pop()
+        yield node
+        left.extend(reversed(node.children))
 
 
 def _render(plan: Plan, lines: list[str]) -> int:

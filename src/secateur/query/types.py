@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -75,6 +76,7 @@ class DataType:
         return f"decimal({self.precision},{self.scale})" if self.name == "decimal" else self.name
 
 
+@lru_cache(maxsize=10_000)
 def parse_type(catalog_string: str) -> DataType:
     """The type that Spark's ``DataType.catalogString`` names.
 

@@ -39,6 +39,9 @@ BLOCK = 4096
 """Files per block: the first step of every decision looks at blocks."""
 
 
+Reading = tuple[str, DataType, str, bool, bool, tuple[str, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class ScanColumn:
     """A column as one scan reads it: where its values come from decides what is known of them."""
@@ -52,6 +55,11 @@ class ScanColumn:
     """The column has an existence default, so a file that lacks it does not read as NULL."""
     path: tuple[str, ...] = ()
     """The fields on the way into a struct: then ``type`` is that of the last one, and ``name`` that of the struct."""
+
+    @property
+    def reads(self) -> Reading:
+        """All but the id, which is new in every query."""
+        return self.name, self.type, self.kind, self.case_sensitive, self.has_default, self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +153,14 @@ class FileStats:
         self._load = load
         self._nested = nested  # whether the loader knows of fields in structs
         self._ranges = ranges
-        self._range_sets: dict[ScanColumn, FileRanges | None] = {}
-        self._columns: dict[ScanColumn, ColumnStats | None] = {}
-        self._derived: dict[tuple[ScanColumn, str], object] = {}
+        self._range_sets: dict[Reading, FileRanges | None] = {}
+        self._columns: dict[Reading, ColumnStats | None] = {}
+        self._derived: dict[tuple[Reading, str], object] = {}
         self._blocks: FileStats | None = None
 
     def column(self, column: ScanColumn) -> ColumnStats | None:
         """What is known of a column, an entry per file, or None."""
-        key = _without_id(column)
+        key = column.reads
         try:
             return self._columns[key]
         except KeyError:
@@ -164,14 +172,14 @@ class FileStats:
         """The ranges in which a column's values lie, some for each file, or None if they are known of no file."""
         if self._ranges is None or column.type.domain is None:
             return None
-        key = _without_id(column)
+        key = column.reads
         if key not in self._range_sets:
             self._range_sets[key] = self._ranges(column)
         return self._range_sets[key]
 
     def derive(self, column: ScanColumn, build: Callable[[FileStats, ScanColumn], T]) -> T:
         """What ``build`` makes of a column, kept as long as these statistics are."""
-        key = (_without_id(column), f"{build.__module__}.{build.__qualname__}")
+        key = (column.reads, f"{build.__module__}.{build.__qualname__}")
         if key not in self._derived:
             self._derived[key] = build(self, column)
         return self._derived[key]  # type: ignore[return-value]
@@ -220,11 +228,6 @@ class FileStats:
 
             self._blocks = FileStats(_sums(self.rows, starts), _sums(self.sizes, starts), load, nested=True)
         return self._blocks
-
-
-def _without_id(column: ScanColumn) -> ScanColumn:
-    """The column by what it reads: the expression id is new in every query, the statistics are not."""
-    return replace(column, id=0)
 
 
 def _checked(stats: ColumnStats, column: ScanColumn, count: int) -> ColumnStats:
