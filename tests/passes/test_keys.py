@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secateur.passes.keys import BITS, MOST_KEYS, Keys
-from secateur.query.expressions import Column
+from secateur.passes.contract import Known
+from secateur.passes.keys import BITS, MOST_KEYS, Keys, runtime_keys
+from secateur.query.expressions import Call, Column, Compare
+from secateur.query.plan import Filter, Join, Query, Scan
 from secateur.query.types import parse_type
+from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
 
 KEY, TARGET = (Column(at, name, parse_type("bigint")) for at, name in ((1, "k"), (2, "f")))
 LIST = Keys(0, True, KEY, TARGET, "dim")
@@ -76,3 +80,28 @@ def test_a_list_is_told_as_it_is_and_none_is_none() -> None:
     assert nothing is not None
     assert told.values.pairs() == [(5, 7)]
     assert nothing.values.is_empty
+
+
+@pytest.mark.parametrize(("files", "asked"), [(300, False), (5_000, True)])
+def test_what_a_condition_leaves_is_tried_out_where_asking_is_cheap(files: int, asked: bool) -> None:
+    """By the usual guess a tenth of 100,000 keys is left, and then every file would be hit."""
+    outcome = runtime_keys(_star(files, rows_of_dim=100_000, condition=True))
+    assert (outcome.runtime.keys() == {2}) is asked
+    assert not runtime_keys(_star(files, rows_of_dim=100_000, condition=False)).runtime
+
+
+def _star(files: int, rows_of_dim: int, *, condition: bool) -> Known:
+    """A table in files sorted by its key, joined with a table of one file, with a condition that nobody understands."""
+    dim, fact = (Scan(c.id, c.name, "parquet", c.name, (ScanColumn(c.id, c.name, c.type),)) for c in (KEY, TARGET))
+    side = Filter(Call("Like", (KEY,), parse_type("boolean")), dim) if condition else dim
+    plan = Join("Inner", Compare("=", KEY, TARGET), side, fact, ref=1)
+    lows = np.arange(files) * (rows_of_dim // files)
+    stats = {1: _stats(np.array([0]), rows_of_dim), 2: _stats(lows, rows_of_dim // files)}
+    return Known(Query(1, "late", plan), stats, {id_: np.ones(s.count, np.bool_) for id_, s in stats.items()})
+
+
+def _stats(lows: np.ndarray, rows: int) -> FileStats:
+    exact, zeros = np.ones(len(lows), np.bool_), pa.array(np.zeros(len(lows), np.int64))
+    column = ColumnStats(pa.array(lows), pa.array(lows + rows - 1), zeros, zeros, exact, exact)
+    counts = pa.array(np.full(len(lows), rows))
+    return FileStats(counts, counts, load=lambda _: column)

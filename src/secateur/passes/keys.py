@@ -15,7 +15,8 @@ Where it may go is the business of :mod:`secateur.passes.movement`, as for what 
 of the join has to give the same rows each time it runs: a LIMIT, a window or anything random in it rules it out.
 
 Whether it pays is reckoned beforehand: of each file it is known how many others share its range of keys, so a key that
-is there hits it with about that probability.
+is there hits it with about that probability. How many keys a condition leaves is a guess, though, and may be far too
+high; where asking costs next to nothing beside what might be spared, it is tried.
 """
 
 from __future__ import annotations
@@ -59,6 +60,10 @@ MATCHING = 0.1
 """How many rows a condition is taken to leave; three conditions count."""
 WORTH = 3
 """How many times its own cost it has to save."""
+CHEAP = 0.1
+"""What part of the other side's cost a mere hope may cost."""
+_HOPES = (1.0, 0.1, 0.01, 0.001)
+"""What part of the keys that are expected there may be in the end, each as likely as the others."""
 MOST_SCANS = 4
 """How many scans of one query wait for keys at most, and how many a side may read."""
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
@@ -169,6 +174,8 @@ class _Candidate:
     tables: str
     cost: float
     expected: float
+    guessed: bool
+    """Whether conditions may leave far fewer keys than expected."""
 
     @staticmethod
     def of(side: Side, known: Known) -> _Candidate | None:
@@ -189,9 +196,10 @@ class _Candidate:
             rows = pc.sum(known.stats[scan.id].rows.filter(pa.array(kept)), min_count=0).as_py()
             # A join gives at most the keys of the table that has the fewest, if keys of that are unique.
             expected = min(expected, float(rows or 0))
-        expected *= MATCHING ** min(sum(map(_conditions, nodes)), 3)
+        conditions = sum(map(_conditions, nodes))
+        expected = max(expected * MATCHING ** min(conditions, 3), 1.0)
         tables = ", ".join(dict.fromkeys(scan.table for scan in scans))
-        return _Candidate(side, key, tuple(scan.id for scan in scans), tables, cost, max(expected, 1.0))
+        return _Candidate(side, key, tuple(scan.id for scan in scans), tables, cost, expected, conditions > 0)
 
     def keys(self, scan: Scan, target: Expression, known: Known) -> tuple[float, Keys] | Reason | None:
         """What the scan may wait for and the seconds that this saves, or why it had better not."""
@@ -211,8 +219,11 @@ class _Candidate:
             return None
         spared = np.zeros(stats.count, np.bool_)
         spared[places] = True
-        part = float(np.mean((1 - _hit(found, places)) ** self.expected))
-        saved = seconds(stats, spared, known) * part
+        hit, whole = _hit(found, places), seconds(stats, spared, known)
+        part = _missed(hit, [self.expected])
+        if self.guessed and self.cost < CHEAP * whole:
+            part = _missed(hit, [max(self.expected * hope, 1.0) for hope in _HOPES])
+        saved = whole * part
         if saved < WORTH * self.cost:
             reason = Reason(
                 "keys-not-worth",
@@ -248,6 +259,15 @@ def _hit(found: Facts, places: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]
     """How likely one key hits each of the files, by how many files share its range."""
     low, high = take(found.low.values, places), take(found.high.values, places)
     return np.minimum((search(_ordered(low), high) - search(_ordered(high), low) + 1) / len(places), 1.0)
+
+
+def _missed(hit: npt.NDArray[np.float64], keys: Sequence[float]) -> float:
+    """What part of the files no key hits, if there are so many, on average over some numbers of keys.
+
+    >>> _missed(np.array([0.5, 0.0]), [1.0]), _missed(np.array([0.5, 0.0]), [1.0, 2.0])
+    (0.75, 0.6875)
+    """
+    return float(np.mean((1 - hit)[:, None] ** np.array(keys)))
 
 
 def _ordered(ends: Any) -> Any:
