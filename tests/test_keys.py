@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 import secateur
+from secateur.bridge.metrics import rows_read
 from secateur.passes import keys
+from secateur.passes.compared import compared as compared_rows
 from secateur.report.summary import ScanSummary, Summary
 from tests.fixtures import Same
 
@@ -99,6 +102,27 @@ def test_a_map_of_bits_tells_many_keys(
             assert compared.files < FACT / 2
     finally:
         spark.conf.set("spark.sql.adaptive.enabled", str(before))
+
+
+def test_the_least_and_greatest_key_skip_row_groups(
+    spark: SparkSession, pruner: secateur.Pruner, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, files in (("many", 20), ("few", 1)):
+        (lake / name).mkdir()
+        for i in range(files):
+            k = np.arange(2000 // files) + i * 100
+            pq.write_table(pa.table({"k": k, "h": k.astype("i4")}), lake / name / f"{i}.parquet", row_group_size=10)
+        secateur.collect(spark, str(lake / name))
+        spark.read.parquet(str(lake / name)).createOrReplaceTempView(name)
+    for on in ("many.k = few.k", "many.h = few.h", "many.k = few.h"):
+        read = []
+        for way in (compared_rows, lambda *_: None):
+            with monkeypatch.context() as patched:
+                patched.setattr(keys, "compared", way)
+                frame = spark.sql(f"SELECT many.k FROM many JOIN few ON {on} WHERE few.k % 1000 = 717")
+                assert sorted(row.k for row in frame.collect()) == [717, 1717]
+                read.append(rows_read(frame))
+        assert read[1] - read[0] >= 80, on  # eight row groups lie behind the greatest key
 
 
 def test_no_key_reads_no_file(spark: SparkSession, same: Same, star: str) -> None:

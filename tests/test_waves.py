@@ -19,7 +19,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import secateur
-from secateur.bridge.metrics import files_read
+from secateur.bridge.metrics import files_read, rows_read
+from secateur.passes import waves
+from secateur.passes.compared import compared as compared_rows
 from secateur.runtime import Awaited
 from tests.fixtures import Same
 
@@ -147,6 +149,8 @@ def test_every_format(spark: SparkSession, pruner: secateur.Pruner, table: Path,
         ("SELECT tie FROM t WHERE y = 3 AND id < 16000 ORDER BY tie LIMIT 5", 4),
         ("SELECT x FROM t WHERE y = 3 AND id >= 39000 ORDER BY x LIMIT 5", None),
         ("SELECT id FROM t WHERE y = 3 AND id % 1000 = 37 ORDER BY id DESC LIMIT 5", FILES),
+        ("SELECT x FROM t WHERE y = 3 AND id % 1000 = 37 ORDER BY x DESC NULLS LAST LIMIT 50", FILES),
+        ("SELECT x FROM t WHERE y = 3 AND id % 1000 = 37 ORDER BY x NULLS LAST LIMIT 50", FILES),
         ("SELECT r FROM t WHERE y = 3 ORDER BY r LIMIT 5", None),
         ("SELECT id FROM t WHERE y = 3 AND rand() + y > 2.9 ORDER BY id LIMIT 5", None),
         ("SELECT id FROM t WHERE id > (SELECT min(k) FROM few) ORDER BY id LIMIT 5", None),
@@ -231,6 +235,33 @@ def test_what_metadata_tell_already(
     same(lambda: spark.sql(sql))
     assert pruner.last is not None
     assert next(scan.files_kept for scan in pruner.last.scans if scan.files_total == FILES) == (files or FILES)
+
+
+def test_the_boundary_skips_row_groups(
+    spark: SparkSession, pruner: secateur.Pruner, table: Path, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(FILES):
+        pq.write_table(pa.table(columns(i)).sort_by("id"), lake / f"{i:02d}.parquet", row_group_size=100)
+    secateur.collect(spark, str(lake))
+    spark.read.parquet(str(lake)).createOrReplaceTempView("t")
+    for key, compares in (
+        ("id DESC", True), ("ts", True), ("day", True), ("n DESC", True), ("x NULLS FIRST", True), ("s", False),
+        ("d DESC", False), ("id - 1", False),
+    ):  # fmt: skip
+        read = []
+        for way in (compared_rows, lambda *_: None):
+            with monkeypatch.context() as patched:
+                patched.setattr(waves, "compared", way)
+                frame = spark.sql(f"SELECT * FROM t WHERE y = 3 ORDER BY {key} LIMIT 3")
+                read.append((frame.collect(), rows_read(frame)))
+        assert read[0][0] == read[1][0], key
+        assert (read[0][1] < read[1][1]) == compares, key
+    spark.conf.set("spark.sql.execution.reuseSubquery", "false")
+    try:
+        rows, files = compared(spark, pruner, "SELECT * FROM t WHERE y = 3 ORDER BY id DESC LIMIT 3")
+        assert len(rows) == files == 3
+    finally:
+        spark.conf.unset("spark.sql.execution.reuseSubquery")
 
 
 def test_minus_zero_is_no_group_of_its_own(

@@ -27,7 +27,7 @@ from secateur.passes.movement import joining_columns
 from secateur.passes.predicates import scan_predicate
 from secateur.query.expressions import Column, Expression
 from secateur.query.expressions import walk as parts_of
-from secateur.query.plan import Filter, Project, Query, Scan, Settings, Sort, walk
+from secateur.query.plan import Filter, GroupLimit, Project, Query, Scan, Settings, Sort, walk
 from secateur.questions import Questions
 from secateur.reason.constants import Evaluated
 from secateur.report.conditions import in_words
@@ -231,6 +231,8 @@ def judged_columns(query: Query) -> set[int]:
                 found.append(node.condition)
             case Sort():
                 found.extend(key.expression for key in node.keys)
+            case GroupLimit():
+                found.extend((*node.partition, *(key.expression for key in node.keys)))
             case Project():
                 found.extend(e for e in node.outputs if not isinstance(e, Column))
             case _:

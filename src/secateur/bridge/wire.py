@@ -7,9 +7,10 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
 * what a node has beside its expressions: a join ``"j"`` for its kind and ``"e"`` for the column that an existence join
   adds; an aggregate ``"g"`` for the number of its expressions that it groups by; a union ``"o"`` and ``"i"`` for the
   ids of its columns and of those of each child; a window ``"o"`` for those that it computes, with the expressions
-  that it partitions by; an expand ``"g"`` for the number of its columns, with its projections one after the other and
-  then its columns; a generate ``"o"`` for what it generates, without expressions. The subquery of Spark's dynamic
-  pruning is below a node of its own, ``DynamicPruning``;
+  that it partitions by; a limit of the rows in each group ``"f"`` and ``"k"`` for the function that counts them and
+  how far, with what it partitions by (``"g"`` expressions) and its order; an expand ``"g"`` for the number of its
+  columns, with its projections one after the other and then its columns; a generate ``"o"`` for what it generates,
+  without expressions. The subquery of Spark's dynamic pruning is below a node of its own, ``DynamicPruning``;
 * a global sort has ``"g": 1`` and its number ``"s"``, its keys are
   ``{"f": "SortOrder", "o": [1 if descending, 1 if NULLs come first], …}``;
 * expression ``{"a": id, "n": name, "t": type}`` (column), ``{"v": value, "t": type}`` (literal) or
@@ -29,7 +30,8 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
   ``"runtime": {"id": text, "at": number of a sort, "count": rows, "wave": base64 of one bit per file}`` if the scan is
   to ask once more while the query runs, given where the first rows of a sort end in the files of the wave, or
   ``{"id": text, "at": number of a join, "left": 1 if its left side tells, "key": column, "about": text}`` with
-  ``"most": keys`` or ``"map": {"low", "high", "width"}`` for the keys of one side of a join.
+  ``"most": keys`` or ``"map": {"low", "high", "width"}`` for the keys of one side of a join; either with ``"compare":
+  {"a": column, "low", "high"}`` if rows are to be compared, too, with what was found or else with one of these ends.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from typing import Any
 import numpy as np
 
 from secateur.errors import WireError
+from secateur.passes.compared import Compared
 from secateur.passes.contract import Asked, Implied
 from secateur.passes.keys import MOST_KEYS, Keys
 from secateur.passes.waves import Wave
@@ -70,6 +73,7 @@ from secateur.query.plan import (
     Expand,
     Filter,
     Generate,
+    GroupLimit,
     Join,
     Limit,
     Plan,
@@ -150,6 +154,10 @@ def decode_plan(node: Wire, settings: Settings) -> Plan:
         case "Window":
             partition = tuple(decode_expression(e) for e in node["x"])
             return Window(tuple(node["o"]), partition, children[0], subqueries, random)
+        case "WindowGroupLimit":
+            groups = tuple(decode_expression(e) for e in node["x"][: node["g"]])
+            keys = tuple(_sort_key(e) for e in node["x"][node["g"] :])
+            return GroupLimit(node["f"], node["k"], groups, keys, children[0], subqueries, random)
         case "Expand":
             return _expand(node, children[0], subqueries, random=random)
         case "Generate":
@@ -343,10 +351,15 @@ def encode_runtime(id_: str, asked: Asked) -> Wire:
     """What a scan is to ask while the query runs, under the name by which the answer is found."""
     match asked:
         case Wave():
-            return {"id": id_, "at": asked.sort, "count": asked.count, "wave": encode_mask(asked.files)}
+            wire = {"id": id_, "at": asked.sort, "count": asked.count, "wave": encode_mask(asked.files)}
+            return wire | _compared(asked.compared)
         case Keys():
             wire = {"id": id_, "at": asked.join, "left": int(asked.left), "key": asked.key.id, "about": asked.about}
             if asked.low is None:
-                return wire | {"most": MOST_KEYS}
+                return wire | {"most": MOST_KEYS} | _compared(asked.compared)
             return wire | {"map": {"low": asked.low, "high": asked.high, "width": asked.width}}
     raise WireError(f"{asked.name} asks for something that the bridge cannot find out")
+
+
+def _compared(how: Compared | None) -> Wire:
+    return {} if how is None else {"compare": {"a": how.column.id, "low": str(how.low), "high": str(how.high)}}

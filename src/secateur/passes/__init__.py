@@ -19,6 +19,7 @@ from secateur.passes.predicates import random_scans
 from secateur.passes.ranged import range_files
 from secateur.passes.topk import topk_files
 from secateur.passes.waves import first_waves
+from secateur.passes.windows import window_files
 from secateur.query.plan import Query
 from secateur.report.summary import JoinRecord, PassRecord, Reason
 from secateur.stats.filestats import FileStats, Mask
@@ -41,6 +42,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("dips", dip_files, stages=("late",)),
     Pass("limit", limit_files),
     Pass("topk", topk_files),
+    Pass("windows", window_files, ("late",)),
     Pass("implied", implied_predicates),
     Pass("waves", first_waves, ("late",)),
     Pass("keys", runtime_keys, ("late",)),

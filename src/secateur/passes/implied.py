@@ -120,7 +120,7 @@ def is_plain(e: Expression) -> bool:
 def _of_column(
     column: ScanColumn, predicate: Expression, stats: FileStats, kept: Mask, settings: Settings
 ) -> Iterator[Implied]:
-    low, high, nans = _within(column, stats, kept)
+    low, high, nans = known_ends(column, stats, kept)
     gaps: Gaps | None
     if column.type.name == "string":
         text = (low, high) if isinstance(low, bytes) and isinstance(high, bytes) else None
@@ -151,7 +151,7 @@ def _column(column: ScanColumn) -> Column:
     return Column(column.id, column.name, column.type)
 
 
-def _within(column: ScanColumn, stats: FileStats, kept: Mask) -> tuple[Value, Value, bool]:
+def known_ends(column: ScanColumn, stats: FileStats, kept: Mask) -> tuple[Value, Value, bool]:
     """The least and greatest value of the kept files, None if one is unknown, and whether one may hold NaN."""
     known = stats.column(column)
     if known is None:

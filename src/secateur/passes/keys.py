@@ -33,6 +33,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.passes.compared import Compared, compared
 from secateur.passes.contract import Known, Membership, Outcome
 from secateur.passes.movement import Side, sides_of
 from secateur.passes.predicates import random_scans
@@ -82,6 +83,8 @@ class Keys:
     tables: str
     low: int | None = None
     high: int | None = None
+    compared: Compared | None = None
+    """How rows are compared with the least and the greatest of listed keys."""
 
     name = "keys"
 
@@ -110,7 +113,7 @@ class Keys:
         [(-9223372036854775808, 1019), (1180, 1189), (328680, 9223372036854775807)]
         """
         match values:
-            case [int(count), list(found)] if self.low is None and count == len(found) <= MOST_KEYS:
+            case [int(count), list(found), *_] if self.low is None and count == len(found) <= MOST_KEYS:
                 keys = [decode_value(value, self.key.type) for value in found]
                 if any(key is None for key in keys):
                     return None
@@ -232,11 +235,12 @@ class _Candidate:
             )
             return reason if saved > self.cost else None
         side = self.side
-        keys = Keys(side.join.ref, side.left, self.key, target, self.tables)
+        rows = compared(target, scan, stats, kept) if _widens(self.key.type.name, target.type.name) else None
+        keys = Keys(side.join.ref, side.left, self.key, target, self.tables, compared=rows)
         if self.expected > FEW and self.key.type.name in _NUMBERS and target.type.name in _NUMBERS:
             low, high = int(np.min(found.low.values[places])), int(np.max(found.high.values[places]))
             if high - low < 2**62:
-                keys = replace(keys, low=low, high=high)
+                keys = replace(keys, low=low, high=high, compared=None)
         return saved, keys
 
 
@@ -246,9 +250,14 @@ def _column(key: Expression) -> Column | None:
         case Column(path=()):
             return key
         case Call("Cast", (Column(path=()) as column,)) if {column.type.name, key.type.name} <= set(_NUMBERS[:4]):
-            order = _NUMBERS.index
-            return column if order(column.type.name) <= order(key.type.name) else None
+            return column if _widens(column.type.name, key.type.name) else None
     return None
+
+
+def _widens(from_: str, to: str) -> bool:
+    """Whether a cast from one type to another keeps all values, among whole numbers."""
+    whole = _NUMBERS[:4]
+    return from_ == to or (from_ in whole and to in whole and whole.index(from_) <= whole.index(to))
 
 
 def _conditions(node: Plan) -> int:

@@ -15,7 +15,7 @@ below what reduces rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,9 +24,22 @@ import pyarrow.compute as pc
 
 from secateur.passes.contract import Known
 from secateur.passes.predicates import Predicate, is_small, random_scans, through
-from secateur.passes.sorted_scans import grouped_by
-from secateur.query.expressions import conjuncts
-from secateur.query.plan import Aggregate, Filter, Join, Limit, Plan, Project, Scan, Settings, Sort, SortKey, walk
+from secateur.passes.sorted_scans import NOWHERE, grouped_by
+from secateur.query.expressions import Expression, conjuncts
+from secateur.query.plan import (
+    Aggregate,
+    Filter,
+    GroupLimit,
+    Join,
+    Limit,
+    Plan,
+    Project,
+    Scan,
+    Settings,
+    Sort,
+    SortKey,
+    walk,
+)
 from secateur.reason.evaluate import evaluate
 from secateur.reason.ranges import Columns
 from secateur.stats.filestats import FileStats, Mask
@@ -39,12 +52,14 @@ class Limited:
     """A scan below a LIMIT: how many rows are needed, in which order (none: any rows)."""
 
     count: int
-    keys: tuple[SortKey, ...]
-    scan: Scan
-    predicate: Predicate
+    keys: tuple[SortKey, ...] = ()
+    scan: Scan = NOWHERE
+    predicate: Predicate = ()
     """What lies between the two, every conjunct over the scan's columns."""
     grouped: bool = False
     """It is groups that are counted: rows with the same sort key may be one."""
+    partition: tuple[Expression, ...] = ()
+    """So many rows are needed of each group of rows in which these are equal."""
 
     @property
     def columns(self) -> Columns:
@@ -53,42 +68,63 @@ class Limited:
 
 def limited_scans(known: Known, *, ordered: bool) -> Iterator[Limited]:
     """The scans that a LIMIT with (``ordered``) or without an ORDER BY bounds, where that can be used."""
+    limits = (_below(node.child, Limited(node.count)) for node in walk(known.query.plan) if isinstance(node, Limit))
+    wanted = (limited for limited in limits if limited and bool(limited.keys) == ordered and not limited.scan.decided)
+    yield from _usable(wanted, known)
+
+
+_RANKS = ("RowNumber", "Rank", "DenseRank")
+
+
+def limited_windows(known: Known) -> Iterator[Limited]:
+    """The scans of which a window needs the first rows only.
+
+    Spark limits windows late. By then Iceberg may have taken over conditions, which the plan does not show any more:
+    nobody could tell which rows arrive.
+    """
+    for node in walk(known.query.plan):
+        if isinstance(node, GroupLimit) and node.function in _RANKS and not node.subqueries:
+            different = node.function == "DenseRank"
+            limited = _below(node.child, Limited(node.count, node.keys, grouped=different, partition=node.partition))
+            if limited and limited.scan.format != "iceberg":
+                yield from _usable((limited,), known)
+
+
+def _usable(found: Iterable[Limited], known: Known) -> Iterator[Limited]:
     ids = [scan.id for scan in known.query.scans()]
     random = random_scans(known.query)
-    found: dict[int, Limited] = {}
-    for node in walk(known.query.plan):
-        limited = _below(node.child, node.count) if isinstance(node, Limit) else None
-        if limited is None:
-            continue
+    by_scan: dict[int, Limited] = {}
+    for limited in found:
         scan = limited.scan
-        usable = scan.id in known.stats and scan.id not in random and ids.count(scan.id) == 1 and not scan.lossy
-        if usable and not scan.decided and bool(limited.keys) == ordered:
+        if scan.id in known.stats and scan.id not in random and ids.count(scan.id) == 1 and not scan.lossy:
             # Of two limits above one scan the lower one is met last, and it is the one that reads the scan.
-            found[scan.id] = limited
-    yield from found.values()
+            by_scan[scan.id] = limited
+    yield from by_scan.values()
 
 
-def _below(plan: Plan, count: int, keys: tuple[SortKey, ...] = (), predicate: Predicate = ()) -> Limited | None:
+def _below(plan: Plan, above: Limited) -> Limited | None:
     """The scan below a Limit, with every conjunct on the way: one left out would let rows count that do not arrive."""
     match plan:
         case Scan():
-            return Limited(count, keys, plan, predicate)
+            return replace(above, scan=plan)
         case Filter():
-            return _below(plan.child, count, keys, (*predicate, *conjuncts(plan.condition)))
+            return _below(plan.child, replace(above, predicate=(*above.predicate, *conjuncts(plan.condition))))
         case Project() if plan.deterministic:
             below = through(plan)
-            moved = tuple(map(below, predicate))
-            if not all(map(is_small, moved)):
+            predicate, partition = tuple(map(below, above.predicate)), tuple(map(below, above.partition))
+            if not all(map(is_small, (*predicate, *partition))):
                 return None
-            return _below(plan.child, count, tuple(replace(k, expression=below(k.expression)) for k in keys), moved)
-        case Sort() if not keys:
-            return _below(plan.child, count, plan.keys, predicate)
+            keys = tuple(replace(key, expression=below(key.expression)) for key in above.keys)
+            return _below(plan.child, replace(above, keys=keys, predicate=predicate, partition=partition))
+        case Sort() if not above.keys:
+            return _below(plan.child, replace(above, keys=plan.keys))
         case Join("LeftOuter", left=preserved) | Join("RightOuter", right=preserved):
             # Each row arrives, at least once; what is asked of columns of the other side is not sure of any row.
-            return _below(preserved, count, keys, predicate)
-        case Aggregate() if keys and not predicate and (key := grouped_by(plan, keys[0].expression)) is not None:
-            found = _below(plan.child, count, (replace(keys[0], expression=key),))
-            return None if found is None else replace(found, grouped=True)
+            return _below(preserved, above)
+        case Aggregate() if above.keys and not above.predicate and not above.partition:
+            key = grouped_by(plan, above.keys[0].expression)
+            if key is not None:
+                return _below(plan.child, replace(above, keys=(replace(above.keys[0], expression=key),), grouped=True))
     return None
 
 

@@ -39,7 +39,7 @@ from secateur.query.plan import Opaque as OpaquePlan
 from secateur.query.types import BOOLEAN
 from secateur.reason.ranges import Columns
 
-_NOWHERE = Scan(-1, "", "", "", ())
+NOWHERE = Scan(-1, "", "", "", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Sorted:
     count: int
     sort: int
     key: SortKey
-    scan: Scan = _NOWHERE
+    scan: Scan = NOWHERE
     predicate: Predicate = ()
     """What lies between the two, as far as it tells how many rows arrive."""
     again: tuple[Scan, ...] = ()

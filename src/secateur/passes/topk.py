@@ -64,7 +64,9 @@ def boundary_of(limited: Limited, stats: FileStats, kept: Mask, settings: Settin
     if facts is None or key.expression.type.domain is None:
         return None
     rows = sure_rows(stats, fully_matching(limited, stats, kept, settings))
-    values, counts = _pairs(key, facts, rows, stats, limited)
+    values, counts, _ = counted_values(key, facts, rows, stats, limited)
+    if limited.grouped:
+        values, counts = _different(values)
     value = _kth(values, counts, limited.count, descending=key.descending)
     if value is None:
         return None
@@ -77,22 +79,28 @@ def at_or_beyond(key: SortKey, boundary: Literal) -> Expression:
     return Or(compared, IsNull(key.expression)) if key.nulls_first else compared
 
 
-def _pairs(key: SortKey, facts: Facts, rows: Counts, stats: FileStats, limited: Limited) -> tuple[pa.Array, Counts]:
-    """Values, and how many rows are at each or beyond it, no row twice."""
+def counted_values(
+    key: SortKey, facts: Facts, rows: Counts, stats: FileStats, limited: Limited
+) -> tuple[pa.Array, Counts, npt.NDArray[np.intp]]:
+    """Values, how many rows are at each or beyond it, no row twice, and in which files.
+
+    Where groups are counted, the values are some that occur.
+    """
     best, worst = (facts.high, facts.low) if key.descending else (facts.low, facts.high)
     ranked = _ranked_rows(key, facts, rows, stats, limited)
     one = np.where(_exact(key, stats, limited) & ~as_flags(best.unknown, len(rows)), np.minimum(rows, 1), 0)
     if limited.grouped:
-        return _distinct(
-            best, worst, one, _exact(key, stats, limited, best=False) & ~as_flags(worst.unknown, len(rows))
-        )
-    rest = np.where(as_flags(worst.unknown, len(rows)), 0, np.maximum(ranked - one, 0))
-    return pa.concat_arrays([_taken(best, one), _taken(worst, rest)]), np.concatenate([one[one > 0], rest[rest > 0]])
+        rest = np.where(_exact(key, stats, limited, best=False), np.minimum(rows, 1), 0)
+    else:
+        rest = np.maximum(ranked - one, 0)
+    rest = np.where(as_flags(worst.unknown, len(rows)), 0, rest)
+    values = pa.concat_arrays([_taken(best, one), _taken(worst, rest)])
+    places = np.concatenate([np.flatnonzero(one), np.flatnonzero(rest)])
+    return values, np.concatenate([one[one > 0], rest[rest > 0]]), places
 
 
-def _distinct(best: Bound, worst: Bound, one: Counts, exact: Mask) -> tuple[pa.Array, Counts]:
+def _different(values: pa.Array) -> tuple[pa.Array, Counts]:
     """The values that are known to occur, each once: so many groups there are at least."""
-    values = pa.concat_arrays([_taken(best, one), _taken(worst, np.where(exact, one, 0))])
     if pa.types.is_floating(values.type):
         values = pc.add(values, 0.0)  # -0.0 and 0.0 are one group
     values = pc.unique(values).drop_null()

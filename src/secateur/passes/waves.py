@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.passes.compared import Compared, compared
 from secateur.passes.contract import Known, Outcome
 from secateur.passes.filter import narrow
 from secateur.passes.limited import Counts
@@ -66,6 +67,8 @@ class Wave:
     count: int
     key: SortKey
     files: Mask
+    compared: Compared | None = None
+    """How rows are compared with the boundary."""
 
     name = "waves"
 
@@ -156,7 +159,7 @@ def wave_of(found: Sorted, known: Known) -> Wave | Reason:
             f"{np.count_nonzero(left):,} of {np.count_nonzero(kept):,} to read, which does not pay for it. "
             "Sort or cluster the table by the sort key.",
         )
-    return Wave(found.sort, found.count, found.key, files)
+    return Wave(found.sort, found.count, found.key, files, compared(found.key.expression, found.scan, stats, kept))
 
 
 def choose(found: Sorted, facts: Facts, stats: FileStats, kept: Mask, settings: Settings) -> tuple[Mask, Any] | None:

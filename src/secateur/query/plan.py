@@ -235,6 +235,29 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupLimit:
+    """Of the rows of each ``partition`` the first in the order of ``keys``, up to ``count`` by Spark's ``function``:
+    RowNumber, Rank or DenseRank. Spark puts it below a window that is asked for its first rows.
+    """
+
+    function: str
+    count: int
+    partition: tuple[Expression, ...]
+    keys: tuple[SortKey, ...]
+    child: Plan
+    subqueries: tuple[Plan, ...] = field(default=())
+    random: bool = False
+
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        return (self.child, *self.subqueries)
+
+    def describe(self) -> str:
+        groups, keys = ", ".join(map(str, self.partition)), ", ".join(map(str, self.keys))
+        return f"GroupLimit {self.function} {self.count} [{groups}] {keys}" + _random(self.random)
+
+
+@dataclass(frozen=True, slots=True)
 class Expand:
     """For every row of its child one row for each of the ``projections``, as GROUPING SETS and ROLLUP need them."""
 
@@ -313,6 +336,7 @@ Plan: TypeAlias = (
     | Aggregate
     | Union
     | Window
+    | GroupLimit
     | Expand
     | Generate
     | Transparent

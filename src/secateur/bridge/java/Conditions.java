@@ -49,7 +49,7 @@ final class Conditions {
     throw new IllegalStateException("an implied condition is of the unknown kind " + kind);
   }
 
-  private static Attribute column(long id, LogicalPlan read) {
+  static Attribute column(long id, LogicalPlan read) {
     for (int i = 0; i < read.output().size(); i++) {
       Attribute attribute = (Attribute) read.output().apply(i);
       if (attribute.exprId().id() == id) return attribute;
@@ -58,7 +58,7 @@ final class Conditions {
   }
 
   /** A value as Catalyst holds it. */
-  private static Object value(String text, DataType type) {
+  static Object value(String text, DataType type) {
     String name = type.catalogString();
     if (name.equals("tinyint")) return Byte.valueOf(text);
     if (name.equals("smallint")) return Short.valueOf(text);

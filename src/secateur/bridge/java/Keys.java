@@ -1,5 +1,8 @@
 package secateur;
 
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -17,6 +20,8 @@ import org.apache.spark.sql.catalyst.expressions.UnixDate;
 import org.apache.spark.sql.catalyst.expressions.UnixMicros;
 import org.apache.spark.sql.catalyst.expressions.aggregate.CollectList;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
 import org.apache.spark.sql.catalyst.optimizer.ColumnPruning$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -31,7 +36,8 @@ import scala.collection.immutable.Seq;
 
 /**
  * The subquery that sums up the keys of one side of a join: one row with one struct, of how many there were and either the distinct
- * keys, up to a number, or a map of 32,768 bits over equal ranges of the numbers that the other side's files hold.
+ * keys, up to a number, with the least and the greatest of them where rows are compared with those, or a map of 32,768 bits over equal
+ * ranges of the numbers that the other side's files hold.
  */
 final class Keys {
   private Keys() {}
@@ -40,7 +46,7 @@ final class Keys {
     Attribute key = attribute(side, ((Number) wire.get("key")).longValue());
     LogicalPlan keys = new Project(Boundary.seq(new Object[] {key}), side);
     LogicalPlan found = wire.containsKey("most")
-        ? list(key, keys, ((Number) wire.get("most")).intValue())
+        ? list(key, keys, ((Number) wire.get("most")).intValue(), wire.get("compare") != null)
         : map(key, keys, (Map) wire.get("map"));
     return (LogicalPlan) ColumnPruning$.MODULE$.apply(found);
   }
@@ -53,12 +59,12 @@ final class Keys {
     throw new IllegalStateException("the side of the join has no column " + id);
   }
 
-  private static LogicalPlan list(Attribute key, LogicalPlan keys, int most) {
+  private static LogicalPlan list(Attribute key, LogicalPlan keys, int most, boolean compared) {
     Seq one = Boundary.seq(new Object[] {key});
     LogicalPlan distinct = new Aggregate(one, one, new Filter(new IsNotNull(key), keys), Option.empty());
     Literal limit = new Literal(Integer.valueOf(most + 1), DataTypes.IntegerType);
     LogicalPlan some = new GlobalLimit(limit, new LocalLimit(limit, distinct));
-    return summary(some, "keys", Boundary.of(new CollectList(key)));
+    return summary(some, "keys", Boundary.of(new CollectList(key)), compared ? key : null);
   }
 
   private static LogicalPlan map(Attribute key, LogicalPlan keys, Map wire) {
@@ -67,12 +73,17 @@ final class Keys {
     Expression inside = new And(new GreaterThanOrEqual(number, low), new LessThanOrEqual(number, of(wire.get("high"))));
     LogicalPlan some = new Filter(new And(new IsNotNull(key), inside), keys);
     Expression bit = new IntegralDivide(new Subtract(number, low), of(wire.get("width")));
-    return summary(some, "bits", Boundary.of(new BitmapConstructAgg(bit)));
+    return summary(some, "bits", Boundary.of(new BitmapConstructAgg(bit)), null);
   }
 
-  private static LogicalPlan summary(LogicalPlan some, String name, Expression found) {
+  private static LogicalPlan summary(LogicalPlan some, String name, Expression found, Attribute ends) {
     Expression count = Boundary.of(new Count(Boundary.seq(new Object[] {new Literal(Integer.valueOf(1), DataTypes.IntegerType)})));
-    Expression all = new CreateNamedStruct(Boundary.seq(new Object[] {Boundary.text("count"), count, Boundary.text(name), found}));
+    List fields = new ArrayList(Arrays.asList(new Object[] {Boundary.text("count"), count, Boundary.text(name), found}));
+    if (ends != null) {
+      fields.addAll(Arrays.asList(new Object[] {Boundary.text("least"), Boundary.of(new Min(ends))}));
+      fields.addAll(Arrays.asList(new Object[] {Boundary.text("greatest"), Boundary.of(new Max(ends))}));
+    }
+    Expression all = new CreateNamedStruct(Boundary.seq(fields.toArray()));
     return new Aggregate((Seq) Nil$.MODULE$, Boundary.seq(new Object[] {Boundary.named(all, "keys")}), some, Option.empty());
   }
 

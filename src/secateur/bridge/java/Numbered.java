@@ -49,9 +49,13 @@ final class Numbered {
     List output = new ArrayList(CollectionConverters.asJava(relation.output()));
     output.add(file);
     Object numbered = CaseClass.with(CaseClass.with(relation, "relation", source), "output", CollectionConverters.asScala(output).toList());
-    ScalarSubquery value = new ScalarSubquery(
-        values, none, NamedExpression$.MODULE$.newExprId(), none, Option.empty(), Option.empty(), Option.empty());
-    return new Project((Seq) relation.output(), new Filter(new KeepFile(file, value, question), (LogicalPlan) numbered));
+    return new Project((Seq) relation.output(), new Filter(new KeepFile(file, valueOf(values), question), (LogicalPlan) numbered));
+  }
+
+  /** The one value that a plan gives. */
+  static ScalarSubquery valueOf(LogicalPlan plan) {
+    Seq none = (Seq) Nil$.MODULE$;
+    return new ScalarSubquery(plan, none, NamedExpression$.MODULE$.newExprId(), none, Option.empty(), Option.empty(), Option.empty());
   }
 
   /** One file as a partition, with the values of its own partition and its number. */

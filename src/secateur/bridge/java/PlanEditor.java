@@ -169,6 +169,7 @@ final class PlanEditor {
     try {
       LogicalPlan values = node instanceof Sort ? boundary(id, (Sort) node) : keys(id, (Join) node);
       waiting = values == null ? null : asked[id].asking(values);
+      if (waiting != null) waiting = RowBounds.above(waiting, values, node, asked[id].wire);
       if (waiting != null && implied[id] != null) waiting = Conditions.above(waiting, implied[id]);
     } catch (Exception other) {
       waiting = null; // this Spark has other classes: the scan is read as it was decided

@@ -47,6 +47,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
+import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -103,6 +104,7 @@ final class PlanWriter {
     int from = 0; // the expressions that Python reads, of all that the node has
     int to = evaluable || shape(node) ? Integer.MAX_VALUE : 0;
     if (node instanceof Window) to = (from = ((Window) node).windowExpressions().size()) + ((Window) node).partitionSpec().size();
+    if (node instanceof WindowGroupLimit) to = ((WindowGroupLimit) node).partitionSpec().size() + ((WindowGroupLimit) node).orderSpec().size();
     if (node instanceof Sort && ((Sort) node).global()) {
       out.append(",\"g\":1,\"s\":").append(places.size());
       places.add(node);
@@ -150,6 +152,10 @@ final class PlanWriter {
       out.append(",\"g\":").append(((Aggregate) node).groupingExpressions().size());
     } else if (node instanceof Window) {
       ids(",\"o\":", ((Window) node).windowExpressions());
+    } else if (node instanceof WindowGroupLimit) {
+      WindowGroupLimit limit = (WindowGroupLimit) node;
+      out.append(",\"g\":").append(limit.partitionSpec().size()).append(",\"k\":").append(limit.limit());
+      Json.field(out.append(','), "f", limit.rankLikeFunction().getClass().getSimpleName());
     } else if (node instanceof Expand) {
       out.append(",\"g\":").append(node.output().size());
     } else if (node instanceof Union) {

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
+import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
@@ -99,9 +100,9 @@ public final class PruneRule extends Rule {
     return late && editor.emptied ? PropagateEmptyRelation$.MODULE$.apply(edited) : edited;
   }
 
-  /** Whether rows are needed only if other rows are there, as in a join or ORDER BY with LIMIT: what the filters of one scan cannot tell. */
+  /** Whether rows are needed only if other rows are there, as in a join, a window or ORDER BY with LIMIT: what the filters of one scan cannot tell. */
   private static boolean relatesRows(LogicalPlan plan) {
-    if (plan instanceof Join || plan instanceof LocalLimit && sorted(((LocalLimit) plan).child())) return true;
+    if (plan instanceof Join || plan instanceof WindowGroupLimit || plan instanceof LocalLimit && sorted(((LocalLimit) plan).child())) return true;
     for (int i = 0; i < plan.children().size(); i++) if (relatesRows((LogicalPlan) plan.children().apply(i))) return true;
     List inner = CollectionConverters.asJava(plan.subqueries());
     for (int i = 0; i < inner.size(); i++) if (relatesRows((LogicalPlan) inner.get(i))) return true;
