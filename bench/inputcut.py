@@ -119,7 +119,8 @@ def main() -> None:
         for name in (n for n in SETS if n in found):
             lines = {way: [c for ways in found[name].values() for c in ways[way]] for way in WAYS}
             panels.append(Panel(TITLES[name], lines, MARKS[name]))
-        title = f"INPUTCUT over up to {max(map(len, found.values()))} layouts, scale {wanted.scale:g}"
+        layouts = max(map(len, found.values()))
+        title = f"INPUTCUT: queries that read at least so many times less, {layouts} layouts, scale {wanted.scale:g}"
         wanted.picture.write_text(draw(panels, title))
     report("inputcut", scale=wanted.scale, files=wanted.files, decide={w: median(t) for w, t in decide.items() if t})
 

@@ -131,19 +131,6 @@ def test_a_connector_of_another_version(table: Path, lake: Path, connector: str,
     assert "nameOfAnotherVersion" in lines[1]
 
 
-def test_collect(spark: SparkSession, pruner: secateur.Pruner, table: Path) -> None:
-    report = secateur.collect(spark, str(table))
-    assert (report.files_total, report.files_read, report.problem) == (4, 0, "")
-    assert "own metadata" in str(report)
-    spark.conf.set("spark.databricks.delta.stats.collect", "false")
-    try:
-        append(rows(spark, 4, 1).select("id", "i"), table)
-    finally:
-        spark.conf.unset("spark.databricks.delta.stats.collect")
-    report = secateur.collect(spark, f"{table}/")
-    assert (report.files_total, report.problem[:7]) == (5, "1 files")
-
-
 def test_a_rule_that_comes_after_delta(spark: SparkSession, same: Same, table: Path) -> None:
     """Where Spark keeps its rules elsewhere, Delta plans first, and what it leaves is pruned."""
     rules = spark._jsparkSession.extensions()

@@ -122,3 +122,47 @@ def test_a_writer_during_many_queries(spark: SparkSession, pruner: secateur.Prun
     writer.join()
     assert not problems
     assert len(seen) >= 2
+
+
+@pytest.mark.long
+def test_a_writer_during_a_hundred_queries(spark: SparkSession, pruner: secateur.Pruner, lake: Path) -> None:
+    """Each commit replaces all rows by one more, numbered: a mix of two versions, or half of one, shows."""
+    path = lake / "t"
+    create(spark, path, "n BIGINT, total BIGINT")
+    stop = threading.Event()
+    problems: list[BaseException] = []
+
+    def commit(rows: int) -> None:
+        frame = spark.range(0, rows, 1, 2).selectExpr("id AS n", f"{rows}L AS total")
+        frame.write.format("delta").mode("overwrite").save(str(path))
+
+    def write() -> None:
+        try:
+            rows = 11
+            while not stop.wait(1):
+                commit(rows)
+                rows += 1
+        except BaseException as problem:
+            problems.append(problem)
+
+    commit(10)
+    writer = threading.Thread(target=write)
+    writer.start()
+    totals = set()
+    try:
+        for _ in range(50):
+            frame = spark.sql(
+                f"SELECT count(*) AS c, max(n) AS m, max(total) AS t FROM delta.`{path}` WHERE n + 0 >= 0"
+            )
+            row = frame.collect()[0]
+            assert row.c == row.t == row.m + 1
+            totals.add(row.t)
+            found = read(spark, path, f"total + 0 = {row.t} AND n * 2 = 0").collect()
+            assert [r.n for r in found] in ([], [0])  # none if the writer was faster
+    finally:
+        stop.set()
+        writer.join()
+    assert not problems
+    assert len(totals) > 2
+    # Those of the writer are queries as well.
+    assert not any(summary.reasons for summary in pruner.history)

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from secateur.bridge.metrics import files_read
 from secateur.query.types import parse_type
 from secateur.runtime import files_to_skip
 from secateur.stats.filestats import ColumnStats, FileStats
@@ -37,9 +38,36 @@ def test_a_broadcast_join_hands_its_keys_to_the_scan(ice: Ice, fact: str, dimens
     assert frame.collect() == expected
     text = frame._jdf.queryExecution().executedPlan().toString()
     assert "dynamicpruning" in text.lower()
-    from secateur.bridge.metrics import files_read
-
     assert files_read(frame) == 2  # one file of each table
+
+
+def test_files_of_two_formats_and_keys_that_leave_one(ice: Ice, dimension: str) -> None:
+    """Rows are read one by one if not all files are Parquet, also when only such files are left at run time."""
+    name = ice.table("id bigint, v string", write__distribution_mode="none")
+    ice.sql("SELECT id, 'parquet' AS v FROM range(0, 380, 1, 38)").writeTo(name).append()
+    ice.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.format.default'='orc')")
+    ice.insert(name, "SELECT id, 'orc' AS v FROM range(380, 400)")
+    for label in ("l123", "l390"):
+        query = f"SELECT f.v, d.label FROM {name} f JOIN {dimension} d ON f.id = d.key WHERE d.label = '{label}'"
+        with ice.pruner.paused():
+            expected = ice.sql(query).collect()
+        frame = ice.sql(query)
+        assert frame.collect() == expected
+        assert files_read(frame) == 2  # one file of each table
+
+
+def test_planning_broadcasts_nothing(ice: Ice, fact: str) -> None:
+    """Iceberg sends the table out whenever Spark asks for partitions, which it does as often as it copies a node."""
+
+    def sent() -> int:
+        number: int = ice.spark.sparkContext._jsc.broadcast(ice.spark._jvm.java.util.ArrayList()).id()  # type: ignore[union-attr]
+        return number
+
+    frame = ice.sql(f"SELECT v FROM {fact} WHERE id + 0 = 123")
+    before = sent()
+    frame._jdf.queryExecution().executedPlan()
+    assert sent() == before + 1
+    assert [row.v for row in frame.collect()] == ["v123"]
 
 
 def test_values_of_a_list_give_files() -> None:

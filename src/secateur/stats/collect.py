@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from pyspark import SparkContext, cloudpickle
 from pyspark.sql import SparkSession
 
-from secateur.stats import footers, rangescan, widest
+from secateur.stats import cells, footers, rangescan, widest
 from secateur.stats.listing import Listing
 from secateur.stats.progress import Progress
 from secateur.stats.store import Store
@@ -230,7 +230,7 @@ def _read_on_executors(files: Chunk, reader: Read, context: SparkContext, bar: P
     chunks = _chunks(files, size)
     group = f"secateur-{uuid.uuid4().hex}"
     # The functions travel by value: executors need pyarrow, but not secateur.
-    for module in (footers, rangescan, widest):
+    for module in (cells, footers, rangescan, widest):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     work = partial(footers.read_partition, read=reader)
 

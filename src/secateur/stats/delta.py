@@ -9,7 +9,7 @@ What is believed, and what is not:
 =======================================  ============================================================================
 in the log                               taken as
 =======================================  ============================================================================
-no statistics, or no number of rows      everything unknown but the partition values
+no statistics, or no number of rows      everything unknown but the partition values, until footers are collected
 a deletion vector, or bounds not tight   bounds that may not occur; rows less those deleted; a null count is only
                                          known if it is none or all (rule S4)
 timestamps, cut to milliseconds          the maximum is raised by 999 µs; before 1972 and not in UTC both bounds are
@@ -42,9 +42,9 @@ from secateur.bridge.bulk import read_bulk
 from secateur.errors import WireError
 from secateur.query.types import INTEGERS, DataType, parse_type
 from secateur.stats.filestats import ColumnStats, FileStats, Mask, ScanColumn
-from secateur.stats.listing import partition_values
+from secateur.stats.listing import Listing, partition_values
 from secateur.stats.store import Store
-from secateur.stats.tablestats import partition_stats
+from secateur.stats.tablestats import TableStats, partition_stats
 
 Ints = npt.NDArray[np.int64]
 
@@ -66,6 +66,8 @@ class Field:
     type: DataType
     once_narrower: bool
     """Its type was widened, so that statistics of old files are of the narrower one."""
+    physical: tuple[str, ...] = ()
+    """The same by the names that it has in the files."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +99,10 @@ class DeltaSource:
     def from_wire(wire: dict[str, Any], base: DeltaSource | None = None) -> DeltaSource:
         """The version that the bridge sends: all its files, or those of ``base`` without some and with others."""
         columns = read_bulk(wire["bulk"])
-        fields = tuple(Field(tuple(path), parse_type(type_), bool(widened)) for path, type_, widened in wire["cols"])
+        fields = tuple(
+            Field(tuple(path), parse_type(type_), bool(widened), tuple(physical))
+            for path, type_, widened, physical in wire["cols"]
+        )
         partitions = tuple((name, parse_type(type_)) for name, type_ in wire["pcols"])
         facts, alive = _facts(columns, fields, partitions, wire["pvals"]), None
         if base is not None:
@@ -108,12 +113,54 @@ class DeltaSource:
         return source
 
 
-class DeltaTable:
-    """What is known of the files of a version."""
+class BareFiles:
+    """The files without statistics in the log, and what was collected of their footers."""
 
-    def __init__(self, source: DeltaSource) -> None:
+    def __init__(self, source: DeltaSource, stores: Sequence[Store]) -> None:
+        self.at: Ints = np.empty(0, dtype=np.int64)
+        paths, size, time = pa.nulls(0, pa.string()), pa.nulls(0, pa.int64()), pa.nulls(0, pa.int64())
+        if "path" in source.facts.column_names:
+            paths, size, time = (source.column(name) for name in ("path", "size", "time"))
+            self.at = np.flatnonzero(paths.is_valid().to_numpy(zero_copy_only=False))
+        some = pa.array(self.at)
+        self.listing = Listing(
+            f"{source.fingerprint} bare",
+            source.roots,
+            paths.take(some).cast(pa.string()),
+            size.take(some).to_numpy(),
+            time.take(some).to_numpy(),
+            {},
+        )
+        self._table = TableStats.load(self.listing, stores if len(self.at) else ())
+
+    @property
+    def rows(self) -> pa.Array:
+        return self._table.files.rows
+
+    def column(self, field: Field) -> ColumnStats | None:
+        """By the name in the files; one that lacks it tells nothing, since it may have it by another spelling."""
+        if not len(self.at):
+            return None
+        name, *path = field.physical
+        column = ScanColumn(0, name, field.type, case_sensitive=True, has_default=True, path=tuple(path))
+        return self._table.files.column(column)
+
+    def put(self, known: pa.Array, collected: pa.Array) -> pa.Array:
+        """What the log says of all files, but of these what was collected."""
+        if not len(self.at):
+            return known
+        at = np.arange(len(known))
+        at[self.at] = len(known) + np.arange(len(self.at))
+        return pa.concat_arrays([known, collected.cast(known.type)]).take(pa.array(at))
+
+
+class DeltaTable:
+    """What is known of the files of a version: by the log, and by footers where the log says nothing."""
+
+    def __init__(self, source: DeltaSource, stores: Sequence[Store] = ()) -> None:
         self._source = source
-        self._physical = self._source.column("rows")
+        self._bare = BareFiles(source, stores)
+        self._physical = self._bare.put(self._source.column("rows"), self._bare.rows)
         deleted = self._source.column("deleted")
         left = pc.subtract(self._physical, deleted)
         self._rows = pc.if_else(pc.greater_equal(left, 0), left, pa.scalar(None, pa.int64()))
@@ -123,12 +170,17 @@ class DeltaTable:
 
     @classmethod
     def load(cls, source: DeltaSource, stores: Sequence[Store]) -> DeltaTable:
-        """The log is all there is: what secateur stores is not asked."""
-        return cls(source)
+        """With what the stores have of the files that the log says nothing of."""
+        return cls(source, stores)
+
+    @property
+    def uncollected(self) -> Listing | None:
+        """The files without statistics in the log."""
+        return self._bare.listing if self._bare.listing.count else None
 
     @property
     def missing(self) -> Mask:
-        """The files without statistics in the log."""
+        """The files without statistics, be it in the log or collected."""
         flags: Mask = self._physical.is_null().to_numpy(zero_copy_only=False)
         return flags
 
@@ -161,6 +213,13 @@ class DeltaTable:
             low, high = self._source.column(f"low{at}"), self._source.column(f"high{at}")
         else:
             low = high = pa.nulls(len(nulls), field.type.domain)
+        nans = pa.nulls(len(nulls), pa.int64())
+        if (footers := self._bare.column(field)) is not None:
+            # Of floats a maximum counts only if no NaN is above it: for `x > v` the word of Delta is taken, which has
+            # said nothing of these files.
+            surely = _unless(pc.invert(pc.equal(footers.nans, 0).fill_null(False)), footers.high)
+            low, high = self._bare.put(low, footers.low), self._bare.put(high, surely)
+            nulls, nans = self._bare.put(nulls, footers.nulls), self._bare.put(nans, footers.nans)
         all_null = pc.equal(nulls, self._physical)
         bounded = pc.or_(low.is_valid(), high.is_valid())
         wrong = pc.or_(pc.less(nulls, 0), pc.greater(nulls, self._physical))
@@ -176,14 +235,16 @@ class DeltaTable:
         exact = np.zeros(len(nulls), dtype=np.bool_)
         if field.type.name in (*INTEGERS, "date", "decimal"):
             occurs = pc.and_not(pc.greater(self._rows, 0).fill_null(False), self._loose)
-            exact = occurs.to_numpy(zero_copy_only=False)
-        return ColumnStats(low, high, nulls, self._nans(field, nulls), exact, exact)
+            exact = occurs.to_numpy(zero_copy_only=False).copy()
+            exact[self._bare.at] = False
+        return ColumnStats(low, high, nulls, self._nans(field, nulls, nans), exact, exact)
 
-    def _nans(self, field: Field, nulls: pa.Array) -> pa.Array:
+    def _nans(self, field: Field, nulls: pa.Array, collected: pa.Array) -> pa.Array:
         zeros = pa.array(np.zeros(len(nulls), dtype=np.int64))
         if not field.type.is_float:
             return zeros
-        return _unless(pc.invert(pc.equal(nulls, self._rows).fill_null(False)), zeros)
+        none = pc.or_(pc.equal(nulls, self._rows).fill_null(False), pc.equal(collected, 0).fill_null(False))
+        return _unless(pc.invert(none), zeros)
 
 
 def _later(base: DeltaSource, gone: Ints, added: pa.Table) -> tuple[pa.Table, Mask | None]:
@@ -194,7 +255,7 @@ def _later(base: DeltaSource, gone: Ints, added: pa.Table) -> tuple[pa.Table, Ma
     alive = np.ones(base.facts.num_rows, dtype=np.bool_) if base.alive is None else base.alive.copy()
     alive[np.flatnonzero(alive)[gone]] = False
     alive = np.append(alive, np.ones(added.num_rows, dtype=np.bool_))
-    facts = pa.concat_tables([base.facts, added])
+    facts = pa.concat_tables([base.facts, added], promote_options="default")
     if facts["rows"].num_chunks > _CHUNKS or np.count_nonzero(alive) < len(alive) * _ALIVE:
         return facts.filter(pa.array(alive)).combine_chunks(), None
     return facts, None if alive.all() else alive
@@ -219,7 +280,9 @@ def _facts(
     partitions: Sequence[tuple[str, DataType]],
     values: list[list[Any]],
 ) -> pa.Table:
-    facts = {name: columns[name] for name in ("size", "deleted", "rows", "wide")}
+    facts: dict[str, pa.Array] = {
+        name: columns[name] for name in ("size", "deleted", "rows", "wide", "path", "time") if name in columns
+    }
     for at, field in enumerate(fields):
         facts[f"nulls{at}"] = columns[f"nulls{at}"]
         if f"low{at}" in columns and field.type.domain is not None:

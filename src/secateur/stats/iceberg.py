@@ -149,6 +149,10 @@ class IcebergTable:
         return cls(snapshot)
 
     @property
+    def uncollected(self) -> None:
+        """None: a manifest has what a footer would tell."""
+
+    @property
     def missing(self) -> Mask:
         """None: a collection would find nothing that the manifests do not have."""
         return np.zeros(self._snapshot.count, np.bool_)

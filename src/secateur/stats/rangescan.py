@@ -1,6 +1,7 @@
 """Reads the values of Parquet columns and makes range-sets of them, file by file: the work of ``collect(ranges=…)``.
 
-The collector pickles this module by value, with ``footers`` and ``widest``, so it imports nothing else of secateur.
+The collector pickles this module by value, with ``cells``, ``footers`` and ``widest``, so it imports nothing else of
+secateur.
 
 A row per file: its path, length and modification time, what was asked for in ``columns``, and for each top-level column
 of a simple type four cells named as in ``footers``: ``lows`` and ``highs`` of the ranges, whether there is a ``null``
@@ -20,14 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from secateur.stats.cells import GREGORIAN_DAYS, MODERN_MICROS, Trust
 from secateur.stats.footers import (
     FIXED,
-    GREGORIAN_DAYS,
-    MODERN_MICROS,
     FileSchema,
     FileSystems,
     Path,
-    Trust,
     check_unchanged,
     domain,
     encode_key,

@@ -53,6 +53,10 @@ class Table(Protocol):
         """The files of which nothing is known, and which a collection could help."""
 
     @property
+    def uncollected(self) -> Listing | None:
+        """The files whose footers a collection would read if the stores do not have them, None if none."""
+
+    @property
     def row_group_counts(self) -> pa.Array:
         """How many row groups each file has, null = unknown."""
 

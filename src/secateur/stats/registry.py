@@ -7,7 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -24,6 +24,7 @@ log = logging.getLogger("secateur")
 _TABLES = 64
 _RELOAD_SECONDS = 10.0
 _REWRITE = "rewrite these files with a writer that records them"
+_NO_RANGES = "range-sets are made of plain Parquet tables only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class Registry:
             return Reason("collecting", f"{some} have no statistics yet: they are being collected in the background")
         if entry.problem:
             return Reason("collect-failed", f"{some} have no statistics: {entry.problem}")
-        if not isinstance(entry.source, Listing):
+        if entry.table.uncollected is None:
             return Reason("no-statistics", f"{some} have no statistics in the table's own metadata: {_REWRITE}")
         remedy = "run secateur.collect(spark, ...) on it, or set spark.secateur.stats.auto=true"
         return Reason("no-statistics", f"{some} have no statistics: {remedy}")
@@ -173,15 +174,17 @@ class Registry:
             entry.collecting = False
 
     def _collect(self, entry: _Entry, progress: bool | None, ranges: Ranges | None = None) -> CollectReport:
-        if not isinstance(entry.source, Listing):
+        table = entry.table if entry.table is not None else entry.reader.load(entry.source, entry.stores)
+        files = table.uncollected
+        if files is None:
             entry.collected = True
-            missing = int(entry.table.missing.sum()) if entry.table is not None else 0
+            missing = int(table.missing.sum())
             problems = [f"{missing} files have no statistics there: {_REWRITE}"] if missing else []
-            if ranges is not None:
-                problems.append("range-sets are made of plain Parquet tables only")
+            problems += [_NO_RANGES] if ranges is not None else []
             return CollectReport(entry.source.count, 0, 0, 0.0, "in the table's own metadata", "; ".join(problems))
-        report = collect_listing(entry.source, entry.stores, self._spark, progress=progress)
-        if ranges is not None:
+        report = collect_listing(files, entry.stores, self._spark, progress=progress)
+        report = replace(report, files_total=entry.source.count)
+        if ranges is not None and isinstance(entry.source, Listing):
             made = collect_ranges(
                 entry.source,
                 entry.stores,
@@ -191,6 +194,8 @@ class Registry:
                 progress=progress,
             )
             report = report.followed_by(made)
+        elif ranges is not None:
+            report = replace(report, problem="; ".join(p for p in (report.problem, _NO_RANGES) if p))
         with entry.lock:
             entry.table = entry.reader.load(entry.source, entry.stores)
             entry.loaded = time.monotonic()

@@ -79,6 +79,11 @@ class TableStats:
         return cls(listing, stores)
 
     @property
+    def uncollected(self) -> Listing:
+        """All: what the stores have is found out when it is collected."""
+        return self.listing
+
+    @property
     def missing(self) -> Mask:
         """The files without statistics."""
         return self._row < 0

@@ -1,5 +1,6 @@
 package secateur;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
@@ -23,7 +24,7 @@ final class Call {
   private final boolean late;
   private final long start = System.nanoTime();
   private final long budgetMillis;
-  private long deadline = 0; // set when Python is first asked: listing files is Spark's own time
+  private long deadline; // set when Python is first asked: listing files is Spark's own time
   private long asking = 0;
   List scans = null;
   List left = null; // the scans of the final plan, where some may have gone
@@ -49,7 +50,13 @@ final class Call {
     PlanWriter.settings(head, conf);
     head.append(",\"plan\":").append(writer.out).append(",\"zones\":");
     writer.zones.write(head);
-    Map answer = ask(head + "}");
+    deadline = System.nanoTime() + budgetMillis * 1000000L;
+    List news = new ArrayList();
+    for (int i = 0; i < scans.size(); i++) {
+      FileSet files = ((Scan) scans.get(i)).files;
+      if (files != null && files.isNews() && !news.contains(files.fingerprint)) news.add(files.fingerprint);
+    }
+    Map answer = ask(head + (news.isEmpty() ? "" : needed(news, null)) + "}");
     for (int round = 0; round < ROUNDS; round++) {
       List need = (List) answer.get("need");
       List questions = (List) answer.get("evaluate");
@@ -113,7 +120,6 @@ final class Call {
 
   private Map ask(String request) throws Exception {
     long before = System.nanoTime();
-    if (deadline == 0) deadline = before + budgetMillis * 1000000L;
     long left = (deadline - before) / 1000000L;
     try {
       Map answer = Json.read(bridge.ask(request, left));

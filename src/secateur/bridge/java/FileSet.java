@@ -23,6 +23,11 @@ abstract class FileSet {
     throw new UnsupportedOperationException(fingerprint + " has no parts");
   }
 
+  /** Whether to send it unasked: it is small, and Python cannot have it yet. */
+  boolean isNews() {
+    return false;
+  }
+
   /** Milliseconds beyond the budget that Python may take to read this set the first time, since the format itself would take longer. */
   long patience() {
     return 0;

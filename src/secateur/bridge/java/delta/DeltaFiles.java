@@ -115,7 +115,7 @@ final class DeltaFiles extends FileSet {
 
   private static String columns(Snapshot snapshot) {
     StringBuilder out = new StringBuilder("\"cols\":[");
-    DeltaStats.describe(snapshot.metadata().schema(), "", out);
+    DeltaStats.describe(snapshot.metadata().schema(), "", "", out);
     StructType partitions = snapshot.metadata().partitionSchema();
     out.append("],\"pcols\":[");
     for (int i = 0; i < partitions.length(); i++) {
@@ -219,7 +219,31 @@ final class DeltaFiles extends FileSet {
     bulk.longs("deleted", deleted, null);
     bulk.ints("partition", partition, null);
     said.write(bulk);
+    bare(bulk, said, from);
     out.append(values).append(']');
+  }
+
+  /** Where the files are of which the log has no statistics, and when they were written: their footers have some. */
+  private void bare(Bulk bulk, DeltaStats said, int from) throws Exception {
+    // By id, columns of files may have any names.
+    if (snapshot.metadata().columnMappingMode().name().equals("id")) return;
+    String inside = snapshot.deltaLog().dataPath() + "/"; // what is collected is kept with the table
+    String[] paths = null;
+    long[] times = null;
+    for (int i = 0; i < count - from; i++) {
+      if (said.has(i)) continue;
+      String path = index.absolutePath(files[from + i].path()).toString();
+      if (!path.startsWith(inside)) continue;
+      if (paths == null) {
+        paths = new String[count - from];
+        times = new long[count - from];
+      }
+      paths[i] = path;
+      times[i] = files[from + i].modificationTime();
+    }
+    if (paths == null) return;
+    bulk.strings("path", paths);
+    bulk.longs("time", times, null);
   }
 
   private static void partition(StringBuilder out, InternalRow row, StructType schema) {

@@ -66,20 +66,27 @@ final class DeltaStats {
     }
   }
 
-  /** The leaves in the same order, as [[names on the way], type, whether the type was widened]. */
-  static void describe(StructType schema, String way, StringBuilder out) {
+  /** The leaves in the same order, as [[names on the way], type, whether the type was widened, [names in the files]]. */
+  static void describe(StructType schema, String way, String physicalWay, StringBuilder out) {
     for (int i = 0; i < schema.length(); i++) {
       StructField field = schema.fields()[i];
       StringBuilder name = new StringBuilder(way).append(way.isEmpty() ? "" : ",");
+      StringBuilder physical = new StringBuilder(physicalWay).append(way.isEmpty() ? "" : ",");
       Json.string(name, field.name());
+      Json.string(physical, DeltaColumnMapping$.MODULE$.getPhysicalName(field));
       if (field.dataType() instanceof StructType) {
-        describe((StructType) field.dataType(), name.toString(), out);
+        describe((StructType) field.dataType(), name.toString(), physical.toString(), out);
         continue;
       }
       if (out.charAt(out.length() - 1) == ']') out.append(',');
       Json.string(out.append("[[").append(name).append("],"), field.dataType().catalogString());
-      out.append(field.metadata().contains("delta.typeChanges") ? ",1]" : ",0]");
+      out.append(field.metadata().contains("delta.typeChanges") ? ",1,[" : ",0,[").append(physical).append("]]");
     }
+  }
+
+  /** Whether the log says how many rows a file has; if not, it says nothing else of use. */
+  boolean has(int at) {
+    return rows.known[at];
   }
 
   private static int kind(DataType type) {
@@ -218,8 +225,9 @@ final class DeltaStats {
     }
 
     void write(Bulk bulk, String name, int count) throws Exception {
-      BitSet valid = bits(known);
-      if (valid.cardinality() == count) valid = null;
+      int first = 0;
+      while (first < count && known[first]) first++;
+      BitSet valid = first == count ? null : bits(known);
       if (kind == LONG) {
         bulk.longs(name, longs, valid);
       } else if (kind == DOUBLE) {

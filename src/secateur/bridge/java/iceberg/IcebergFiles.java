@@ -40,6 +40,7 @@ final class IcebergFiles extends FileSet {
   private final String[] keys;
   volatile org.apache.iceberg.Table table; // as it was last loaded: access to its files may be lent for a time
   private volatile Object deleteIndex;
+  private volatile boolean unsent = true;
 
   private IcebergFiles(org.apache.iceberg.Table table, Schema schema, org.apache.iceberg.Snapshot snapshot, String fingerprint) throws Exception {
     this.table = table;
@@ -86,7 +87,26 @@ final class IcebergFiles extends FileSet {
     }
     IcebergFiles fresh = new IcebergFiles(table, schema, snapshot, fingerprint);
     SNAPSHOTS.put(fingerprint, fresh);
+    fresh.readAhead();
     return fresh;
+  }
+
+  /** Without partitions no manifest can be left out, so they are read while Python gets to know of them. */
+  private void readAhead() {
+    for (int i = 0; i < manifests.length; i++) {
+      final int at = i;
+      PartitionSpec spec = (PartitionSpec) table.specs().get(Integer.valueOf(manifests[i].partitionSpecId()));
+      if (!spec.isUnpartitioned() || MANIFESTS.getIfPresent(keys[i]) != null) continue;
+      ThreadPools.getWorkerPool().submit(new Runnable() {
+        public void run() {
+          try {
+            manifest(at);
+          } catch (Exception again) {
+            // Whoever needs it meets the same, and tells.
+          }
+        }
+      });
+    }
   }
 
   /** Fields that have one value a row: not those inside lists and maps. */
@@ -167,7 +187,12 @@ final class IcebergFiles extends FileSet {
     return new Object[] {Reflect.call(builder, "build"), Reflect.method(type, "forDataFile", 2)};
   }
 
+  boolean isNews() {
+    return unsent;
+  }
+
   void write(StringBuilder out) throws Exception {
+    unsent = false;
     IcebergWriter.snapshot(this, keys, out);
   }
 

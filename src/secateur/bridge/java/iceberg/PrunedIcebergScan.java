@@ -21,6 +21,7 @@ import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan.ColumnarSupportMode;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
@@ -41,6 +42,9 @@ public final class PrunedIcebergScan
   private final long query = Bridge.instance == null ? 0 : Bridge.instance.planning();
   private final BitSet skippedAtRuntime = new BitSet();
   private final List runtimeFilters = new ArrayList(); // their texts, for equality
+  private PartitionReaderFactory factory; // made when it is first asked for, before values of run time take tasks away
+  private InputPartition[] partitions; // made of these groups of tasks
+  private Object groups;
 
   private PrunedIcebergScan(org.apache.spark.sql.connector.read.Scan inner, IcebergFiles files, BitSet skip, Map ordinals) {
     this.inner = inner;
@@ -130,8 +134,33 @@ public final class PrunedIcebergScan
     return inner.supportedCustomMetrics();
   }
 
-  public org.apache.spark.sql.connector.read.Scan.ColumnarSupportMode columnarSupportMode() {
-    return inner.columnarSupportMode();
+  /** Otherwise Spark asks each partition while it plans, and for those Iceberg broadcasts the table. All have one and the same answer. */
+  public ColumnarSupportMode columnarSupportMode() {
+    ColumnarSupportMode own = inner.columnarSupportMode();
+    if (own != ColumnarSupportMode.PARTITION_DEFINED) return own;
+    String kind = factory(inner.toBatch()).getClass().getSimpleName();
+    if (kind.equals("SparkColumnarReaderFactory")) return ColumnarSupportMode.SUPPORTED;
+    return kind.equals("SparkRowReaderFactory") ? ColumnarSupportMode.UNSUPPORTED : own;
+  }
+
+  private synchronized PartitionReaderFactory factory(Batch batch) {
+    if (factory == null) factory = batch.createReaderFactory();
+    return factory;
+  }
+
+  /** Spark copies its nodes, and each copy asks; Iceberg would broadcast the table every time. */
+  private synchronized InputPartition[] partitions(Batch batch) {
+    Object asked;
+    try {
+      asked = Reflect.get(batch, "taskGroups");
+    } catch (Exception unknown) {
+      return batch.planInputPartitions();
+    }
+    if (partitions == null || groups != asked) {
+      partitions = batch.planInputPartitions();
+      groups = asked;
+    }
+    return (InputPartition[]) partitions.clone();
   }
 
   public Partitioning outputPartitioning() {
@@ -235,11 +264,11 @@ public final class PrunedIcebergScan
     }
 
     public InputPartition[] planInputPartitions() {
-      return inner.planInputPartitions();
+      return scan.partitions(inner);
     }
 
     public PartitionReaderFactory createReaderFactory() {
-      return inner.createReaderFactory();
+      return scan.factory(inner);
     }
 
     public boolean equals(Object other) {
