@@ -232,3 +232,18 @@ def test_adaptive_execution(spark: SparkSession, pruner: secateur.Pruner, table:
         assert read == 1
     finally:
         spark.conf.unset("spark.sql.adaptive.enabled")
+
+
+def test_views_and_cached_frames(spark: SparkSession, pruner: secateur.Pruner, table: Path) -> None:
+    spark.sql("CREATE OR REPLACE TEMP VIEW few AS SELECT x, g FROM t WHERE x >= 500 LIMIT 10")
+    spark.sql("CREATE OR REPLACE TEMP VIEW top AS SELECT x FROM t ORDER BY x DESC NULLS LAST LIMIT 3")
+    rows, read = pruned(lambda: spark.sql("SELECT count(*) AS c, min(x) AS low FROM few WHERE g >= 0"))
+    assert (rows[0].c, read) == (10, 1)
+    assert rows[0].low >= 500
+    cached = spark.table("top").cache()
+    try:
+        assert [r.x for r in cached.collect()] == [949, 948, 947]
+        assert cached.where("x < 949").count() == 2
+        assert [r.x for r in spark.sql("SELECT x FROM top ORDER BY x LIMIT 1").collect()] == [947]
+    finally:
+        cached.unpersist(blocking=True)
