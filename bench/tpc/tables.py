@@ -20,7 +20,7 @@ def register(spark: SparkSession, folder: Path, kind: str, home: Path, ranges: i
                 spark.read.parquet(str(path)).createOrReplaceTempView(path.name)
             case "delta":
                 target = home / "delta" / folder.parent.name / folder.name / path.name
-                if not (target / "_delta_log").exists():
+                if not any(target.glob("_delta_log/*.json")):
                     _linked(path, target)
                     spark.sql(f"CONVERT TO DELTA parquet.`{target}`")
                 spark.read.format("delta").load(str(target)).createOrReplaceTempView(path.name)
