@@ -166,7 +166,7 @@ class Decider:
             scan.format,
             scan.files,
             int(np.count_nonzero(kept)),
-            scan.bytes,
+            scan.bytes or _sum_of(table.files.sizes, None),  # a snapshot of Iceberg need not tell
             _sum_of(table.files.sizes, kept),
             total_rows(table),
             _sum_of(table.files.rows, kept),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -55,6 +56,18 @@ def test_a_data_file_that_is_missing(ice: Ice) -> None:
     assert kept.files == 1
     with away(ice.files(name)), pytest.raises(ERRORS):
         ice.sql(f"SELECT * FROM {name} WHERE id = 15").collect()
+
+
+def test_files_that_were_added_by_a_procedure_have_sizes(ice: Ice, lake: Path) -> None:
+    """The snapshot does not say how large the table is then."""
+    ice.sql("SELECT id FROM range(0, 40, 1, 4)").write.parquet(f"{lake}/plain")
+    name = ice.table("id bigint")
+    ice.sql(f"CALL ice.system.add_files(table => '{name}', source_table => '`parquet`.`{lake}/plain`')")
+    (scan,) = ice.same(f"SELECT * FROM {name} WHERE id = 15", name).summary.scans
+    assert (scan.files_total, scan.files_kept) == (4, 1)
+    assert scan.bytes_total == sum(file.stat().st_size for file in ice.files(name))
+    assert scan.bytes_kept is not None
+    assert 0 < scan.bytes_kept < scan.bytes_total
 
 
 def test_an_answer_is_of_the_snapshot_that_the_query_pinned(ice: Ice) -> None:
