@@ -56,6 +56,17 @@ def test_files_of_two_formats_and_keys_that_leave_one(ice: Ice, dimension: str) 
         assert files_read(frame) == 2  # one file of each table
 
 
+def test_many_joins_are_still_planned(ice: Ice, fact: str, dimension: str) -> None:
+    """Each of Spark's subqueries for keys would hold those of the tables below it, and so on."""
+    joins = " ".join(f"JOIN {dimension} d{i} ON f.id = d{i}.key AND d{i}.label LIKE '%12%'" for i in range(10))
+    query = f"SELECT f.v, d9.label FROM {fact} f {joins}"
+    with ice.pruner.paused():
+        expected = sorted(ice.sql(query).collect())
+    frame = ice.sql(query)
+    assert sorted(frame.collect()) == expected
+    assert "dynamicpruning" not in frame._jdf.queryExecution().optimizedPlan().toString().lower()
+
+
 def test_planning_broadcasts_nothing(ice: Ice, fact: str) -> None:
     """Iceberg sends the table out whenever Spark asks for partitions, which it does as often as it copies a node."""
 

@@ -268,6 +268,13 @@ public final class Bridge {
     return known == null ? 0 : known.id;
   }
 
+  /** How many tables are read by the query that this thread is planning. */
+  int tables() {
+    Option tracker = QueryPlanningTracker$.MODULE$.get();
+    QueryState known = tracker.isEmpty() ? null : (QueryState) states.get(tracker.get());
+    return known == null ? 0 : known.tables();
+  }
+
   void problem(String what, Throwable cause) {
     problem(planning(), null, what, cause);
   }

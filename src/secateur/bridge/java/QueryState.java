@@ -27,6 +27,11 @@ final class QueryState {
     return seen.contains(Long.valueOf(use));
   }
 
+  /** How many tables the query reads, as far as they were met. */
+  int tables() {
+    return seen.size();
+  }
+
   void add(long use) {
     seen.add(Long.valueOf(use));
   }

@@ -34,12 +34,14 @@ import org.apache.spark.sql.types.StructType;
 /** Iceberg's scan, a copy of it that nobody else holds, with fewer tasks. */
 public final class PrunedIcebergScan
     implements org.apache.spark.sql.connector.read.Scan, SupportsReportStatistics, SupportsReportPartitioning, SupportsRuntimeV2Filtering {
+  private static final int MOST_TABLES = 8;
   private final org.apache.spark.sql.connector.read.Scan inner;
   final IcebergFiles files;
   final BitSet skip;
   private final Map ordinals; // task -> the file's ordinal; null if the tasks are Iceberg's own
   private Question question; // what it asks at run time, null if nothing
   private final long query = Bridge.instance == null ? 0 : Bridge.instance.planning();
+  private final int tables = Bridge.instance == null ? 0 : Bridge.instance.tables();
   private final BitSet skippedAtRuntime = new BitSet();
   private final List runtimeFilters = new ArrayList(); // their texts, for equality
   private PartitionReaderFactory factory; // made when it is first asked for, before values of run time take tasks away
@@ -200,9 +202,13 @@ public final class PrunedIcebergScan
     }
   }
 
-  /** Iceberg takes values for the columns of its partitions at run time; secateur for every column that it can compare. */
+  /**
+   * Iceberg takes values for the columns of its partitions at run time; secateur for every column that it can compare, unless many tables
+   * are joined: each of Spark's subqueries for such values has the subqueries of the tables below it, and planning would never end.
+   */
   public NamedReference[] filterAttributes() {
     NamedReference[] own = ((SupportsRuntimeV2Filtering) inner).filterAttributes();
+    if (tables > MOST_TABLES) return own;
     List all = new ArrayList(Arrays.asList(own));
     StructField[] fields = readSchema().fields();
     for (int f = 0; f < fields.length; f++) {
