@@ -72,23 +72,31 @@ class Scan:
 _KINDS = {"data": "", "partition": " partition", "hidden": " hidden"}
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
-    condition: Expression
+class _OneInput:
+    """What has one child, and subqueries in its expressions."""
+
+    __slots__ = ()
     child: Plan
-    subqueries: tuple[Plan, ...] = field(default=())
-    random: bool = False
+    subqueries: tuple[Plan, ...]
 
     @property
     def children(self) -> tuple[Plan, ...]:
         return (self.child, *self.subqueries)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(_OneInput):
+    condition: Expression
+    child: Plan
+    subqueries: tuple[Plan, ...] = field(default=())
+    random: bool = False
 
     def describe(self) -> str:
         return f"Filter {self.condition}" + _random(self.random)
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class Project(_OneInput):
     """``deterministic`` is False if a column is computed by something like ``rand()``: no predicate passes it (S9)."""
 
     outputs: tuple[Expression, ...]
@@ -96,10 +104,6 @@ class Project:
     deterministic: bool = True
     subqueries: tuple[Plan, ...] = field(default=())
     random: bool = False
-
-    @property
-    def children(self) -> tuple[Plan, ...]:
-        return (self.child, *self.subqueries)
 
     def describe(self) -> str:
         return "Project " + ", ".join(map(str, self.outputs)) + _random(self.random)
@@ -135,7 +139,7 @@ class SortKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
+class Sort(_OneInput):
     """All rows of its child in one order."""
 
     keys: tuple[SortKey, ...]
@@ -144,10 +148,6 @@ class Sort:
     random: bool = False
     ref: int = -1
     """The number by which the JVM knows it."""
-
-    @property
-    def children(self) -> tuple[Plan, ...]:
-        return (self.child, *self.subqueries)
 
     def describe(self) -> str:
         return "Sort " + ", ".join(map(str, self.keys)) + _random(self.random)
@@ -181,7 +181,7 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(_OneInput):
     """One row for each group. Without ``grouping`` there is one row, also if there is nothing below.
 
     What is computed over a group is an :class:`~secateur.query.expressions.Opaque` in ``outputs``.
@@ -192,10 +192,6 @@ class Aggregate:
     child: Plan
     subqueries: tuple[Plan, ...] = field(default=())
     random: bool = False
-
-    @property
-    def children(self) -> tuple[Plan, ...]:
-        return (self.child, *self.subqueries)
 
     def describe(self) -> str:
         grouping, outputs = ", ".join(map(str, self.grouping)), ", ".join(map(str, self.outputs))
@@ -216,7 +212,7 @@ class Union:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class Window(_OneInput):
     """Every row of its child with columns computed over the rows of the same ``partition``."""
 
     computed: tuple[int, ...]
@@ -225,17 +221,13 @@ class Window:
     subqueries: tuple[Plan, ...] = field(default=())
     random: bool = False
 
-    @property
-    def children(self) -> tuple[Plan, ...]:
-        return (self.child, *self.subqueries)
-
     def describe(self) -> str:
         columns = ", ".join(f"#{id_}" for id_ in self.computed)
         return f"Window [{', '.join(map(str, self.partition))}] {columns}" + _random(self.random)
 
 
 @dataclass(frozen=True, slots=True)
-class GroupLimit:
+class GroupLimit(_OneInput):
     """Of the rows of each ``partition`` the first in the order of ``keys``, up to ``count`` by Spark's ``function``:
     RowNumber, Rank or DenseRank. Spark puts it below a window that is asked for its first rows.
     """
@@ -248,17 +240,13 @@ class GroupLimit:
     subqueries: tuple[Plan, ...] = field(default=())
     random: bool = False
 
-    @property
-    def children(self) -> tuple[Plan, ...]:
-        return (self.child, *self.subqueries)
-
     def describe(self) -> str:
         groups, keys = ", ".join(map(str, self.partition)), ", ".join(map(str, self.keys))
         return f"GroupLimit {self.function} {self.count} [{groups}] {keys}" + _random(self.random)
 
 
 @dataclass(frozen=True, slots=True)
-class Expand:
+class Expand(_OneInput):
     """For every row of its child one row for each of the ``projections``, as GROUPING SETS and ROLLUP need them."""
 
     outputs: tuple[int, ...]
@@ -267,17 +255,13 @@ class Expand:
     subqueries: tuple[Plan, ...] = field(default=())
     random: bool = False
 
-    @property
-    def children(self) -> tuple[Plan, ...]:
-        return (self.child, *self.subqueries)
-
     def describe(self) -> str:
         rows = " | ".join(", ".join(map(str, row)) for row in self.projections)
         return f"Expand {', '.join(f'#{id_}' for id_ in self.outputs)}: {rows}" + _random(self.random)
 
 
 @dataclass(frozen=True, slots=True)
-class Generate:
+class Generate(_OneInput):
     """Every row of its child any number of times, each with other values in the ``generated`` columns (explode)."""
 
     generated: tuple[int, ...]
@@ -285,26 +269,18 @@ class Generate:
     subqueries: tuple[Plan, ...] = field(default=())
     random: bool = False
 
-    @property
-    def children(self) -> tuple[Plan, ...]:
-        return (self.child, *self.subqueries)
-
     def describe(self) -> str:
         return "Generate " + ", ".join(f"#{id_}" for id_ in self.generated) + _random(self.random)
 
 
 @dataclass(frozen=True, slots=True)
-class Transparent:
+class Transparent(_OneInput):
     """A node that lets all rows and columns through as they are, such as a repartitioning."""
 
     what: str
     child: Plan
     subqueries: tuple[Plan, ...] = field(default=())
     random: bool = False
-
-    @property
-    def children(self) -> tuple[Plan, ...]:
-        return (self.child, *self.subqueries)
 
     def describe(self) -> str:
         return self.what + _random(self.random)
