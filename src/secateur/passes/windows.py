@@ -63,13 +63,19 @@ def may_come_first(limited: Limited, stats: FileStats, kept: Mask, settings: Set
     groups = groups_of([facts_of(e, scope) for e in limited.partition], limited.partition, stats.count)
     rows = sure_rows(stats, fully_matching(limited, stats, kept & (groups >= 0), settings))
     values, counts, places = counted_values(key, facts, rows, stats, limited)
+    known = values.is_valid().to_numpy(
+        zero_copy_only=False
+    )  # a bound that is NULL is unknown, whoever made it (rule S1)
+    values, counts, places = values.drop_null(), counts[known], places[known]
     best = facts.high if key.descending else facts.low
-    ranks = _ranks(pa.concat_arrays([values, _whole(best, values.type)]), descending=key.descending)
+    ends_of_files = _whole(best, values.type)
+    ranks = _ranks(pa.concat_arrays([values, ends_of_files]), descending=key.descending)
     counted, of_file = ranks[: len(values)], ranks[len(values) :]
     last = np.full(int(groups.max()) + 2, np.iinfo(np.int64).max)  # the last one is that of the group -1
     reached, ends = _ends(groups[places], counted, counts, limited)
     last[reached] = ends
     beyond = (groups >= 0) & (of_file > last[groups]) & ~as_flags(best.unknown, stats.count)
+    beyond &= ends_of_files.is_valid().to_numpy(zero_copy_only=False)
     if key.nulls_first:
         beyond &= ~as_flags(facts.may_hold_null, stats.count)
     if key.descending:
