@@ -192,11 +192,13 @@ def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Opt
     if query.stage == "late" and {"dips", "keys"} & set(options.passes):
         judged |= joining_columns(query.plan)
     for scan, table in scans:
-        groups = table.files.groups
-        if groups is None or not isinstance(table, PartialTable):
+        if not isinstance(table, PartialTable):
             continue
-        mask = np.ones(groups.stats.count, np.bool_)
-        if scan.decided:
+        groups = table.files.groups
+        mask = np.ones(0 if groups is None else groups.stats.count, np.bool_)
+        if groups is None:
+            pass
+        elif scan.decided:
             mask = np.bincount(groups.of[scan.kept(len(groups.of))], minlength=len(mask)) > 0
         elif "manifests" in options.passes:
             mask = open_groups(query, scan, groups)

@@ -5,8 +5,9 @@ secateur.
 
 A row per file: its path, length and modification time, what was asked for in ``columns``, and for each top-level column
 of a simple type four cells named as in ``footers``: ``lows`` and ``highs`` of the ranges, whether there is a ``null``
-and whether there is a ``nan``. What Spark would read as another value than Arrow does is left out, hence unknown (rule
-S1): INT96, unsigned 64-bit numbers beyond int64, and dates and timestamps that Spark may shift between calendars.
+and whether there is a ``nan``. For tables that find their columns by field ids, so are the cells named. What Spark
+would read as another value than Arrow does is left out, hence unknown (rule S1): INT96, unsigned 64-bit numbers beyond
+int64, and dates and timestamps that Spark may shift between calendars.
 
 Each column is read once, a row group at a time; of a row group only the distinct values stay in memory.
 """
@@ -26,11 +27,12 @@ from secateur.stats.footers import (
     FIXED,
     FileSchema,
     FileSystems,
-    Path,
+    Key,
     check_unchanged,
     domain,
     encode_key,
     read_metadata,
+    state_of,
 )
 from secateur.stats.widest import tightest
 
@@ -40,57 +42,91 @@ TEXT = 64
 
 # (the lows of ranges, their highs, may hold NULL, may hold NaN)
 _Cell = tuple[pa.Array, pa.Array, bool, bool]
+_Cells = dict[tuple[Key, str], _Cell]
 
 
-def asked_for(columns: Collection[str] | None, most: int) -> str:
+def asked_for(columns: Collection[str] | Collection[int] | None, most: int, by_id: bool = False) -> str:
     """What a row of the table answers, as text: how many ranges at most, of which columns (null: of all).
 
-    >>> asked_for(["b", "A"], 20)
-    '[20, ["a", "b"]]'
+    >>> asked_for({"b", "a"}, 20), asked_for({7}, 20, by_id=True)
+    ('[20, ["a", "b"]]', '[20, [7], "ids"]')
     """
-    return json.dumps([most, None if columns is None else sorted({name.lower() for name in columns})])
+    return json.dumps([most, None if columns is None else sorted(columns), *(["ids"] if by_id else [])])
 
 
-def read_ranges(files: Sequence[tuple[str, int, int]], columns: Collection[str] | None, most: int) -> pa.Table:
+def read_ranges(
+    files: Sequence[tuple[str, int, int]],
+    columns: Collection[str] | Collection[int] | None,
+    most: int,
+    by_id: bool = False,
+    dated: bool = True,
+) -> pa.Table:
     """The range-sets of files given as (path, length, modification time in ms), of some columns or of all (None).
 
-    A file that cannot be read, or that is not (or no longer) the one described, gives a row with an ``error`` only.
+    Columns are named in lower case, or by their ids. A file that cannot be read, or that is not (or no longer) the one
+    described, gives a row with an ``error`` only. If files are not ``dated``, their length has to do, and that they
+    do not change while they are read.
     """
-    wanted = None if columns is None else {name.lower() for name in columns}
     systems = FileSystems()
-    found = [_try_file(systems, file, wanted, most) for file in files]
-    return _table(files, [cells for cells, _ in found], [error for _, error in found], asked_for(columns, most))
+    found = [_try_file(systems, file, columns, most, by_id, dated) for file in files]
+    return _table(files, [cells for cells, _ in found], [error for _, error in found], asked_for(columns, most, by_id))
 
 
 def _try_file(
-    systems: FileSystems, file: tuple[str, int, int], wanted: Collection[str] | None, most: int
-) -> tuple[dict[tuple[Path, str], _Cell], str | None]:
+    systems: FileSystems,
+    file: tuple[str, int, int],
+    wanted: Collection[str] | Collection[int] | None,
+    most: int,
+    by_id: bool,
+    dated: bool,
+) -> tuple[_Cells, str | None]:
     try:
-        return _read_file(systems, file, wanted, most), None
+        path, length, time = file
+        return _read_file(
+            systems, (path, length, time if dated else state_of(systems, path)[1]), wanted, most, by_id
+        ), None
     except Exception as error:  # whatever it is, the file is unknown and stays (rule S1)
         return {}, f"{type(error).__name__}: {error}"[:500]
 
 
 def _read_file(
-    systems: FileSystems, file: tuple[str, int, int], wanted: Collection[str] | None, most: int
-) -> dict[tuple[Path, str], _Cell]:
+    systems: FileSystems,
+    file: tuple[str, int, int | None],
+    wanted: Collection[str] | Collection[int] | None,
+    most: int,
+    by_id: bool,
+) -> _Cells:
     metadata = read_metadata(systems, *file)
     schema = FileSchema(metadata.schema)
+    ids = _ids(metadata.schema) if by_id else {}
     trust = Trust(metadata.created_by or "", metadata.metadata or {})
-    cells: dict[tuple[Path, str], _Cell] = {}
+    cells: _Cells = {}
     system, local = systems.locate(file[0])
     with system.open_input_file(local) as source:
         reader = pq.ParquetFile(source, metadata=metadata)
         for (path, family), (index, *_) in zip(schema.keys, schema.columns, strict=True):
-            if len(path) > 1 or (wanted is not None and path[0].lower() not in wanted):
+            key: Key = (ids[path[0]],) if path[0] in ids else () if by_id else path
+            named = key[0] if by_id and key else path[0].lower()
+            if len(path) > 1 or not key or (wanted is not None and named not in wanted):
                 continue
             convert = _CONVERT.get(family.partition("(")[0])
             cell = _read_column(reader, index, path[0], family, convert, trust, most) if convert else None
             if cell is not None:
-                cells[path, family] = cell
+                cells[key, family] = cell
     # Once more after the last value was read: had the file been replaced meanwhile, it would show (rule S8).
     check_unchanged(systems, *file)
     return cells
+
+
+def _ids(schema: pq.ParquetSchema) -> dict[str, int]:
+    """The field ids of top-level columns by their names; one that several columns have is none."""
+    found: dict[str, int] = {}
+    for field in schema.to_arrow_schema():
+        id_ = (field.metadata or {}).get(b"PARQUET:field_id")
+        if id_ is not None and int(id_) >= 0:
+            found[field.name] = int(id_)
+    given = list(found.values())
+    return {name: id_ for name, id_ in found.items() if given.count(id_) == 1}
 
 
 def _read_column(
@@ -199,7 +235,7 @@ def _above(text: bytes) -> bytes:
 
 def _table(
     files: Sequence[tuple[str, int, int]],
-    found: Sequence[dict[tuple[Path, str], _Cell]],
+    found: Sequence[_Cells],
     errors: Sequence[str | None],
     asked: str,
 ) -> pa.Table:
