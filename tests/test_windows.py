@@ -111,6 +111,23 @@ def test_every_format(spark: SparkSession, pruner: secateur.Pruner, home: Path, 
         spark.conf.unset("spark.sql.adaptive.enabled")
 
 
+def test_views_and_cached_frames(spark: SparkSession, pruner: secateur.Pruner, table: Path) -> None:
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW firsts AS {first('rank', 'PARTITION BY g ORDER BY x DESC, id')}")
+    with pruner.paused():
+        expected = sorted(spark.table("firsts").collect())
+    frame = spark.table("firsts")
+    assert sorted(frame.collect()) == expected == sorted(frame.collect())
+    assert pruner.last is not None
+    assert pruner.last.files_kept == 8
+    cached = spark.table("firsts").cache()
+    try:
+        assert sorted(cached.collect()) == expected
+        assert cached.where("n = 1").count() == sum(row.n == 1 for row in expected)
+        assert spark.sql("SELECT count(*) FROM firsts WHERE n > 1").first()[0] == sum(row.n > 1 for row in expected)  # type: ignore[index]
+    finally:
+        cached.unpersist(blocking=True)
+
+
 def test_why_nothing_was_skipped(spark: SparkSession, pruner: secateur.Pruner, table: Path) -> None:
     scan = pruner.explain(first("rank", "PARTITION BY y ORDER BY x")).scans[0]
     assert "window-not-selective" in {r.code for r in scan.reasons}
