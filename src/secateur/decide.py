@@ -182,7 +182,7 @@ class Decider:
 
 def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Options) -> list[dict[str, Any]]:
     """What the JVM has to send of tables that are loaded in parts, one request a table."""
-    if not any(isinstance(table, PartialTable) for _, table in scans):
+    if all(table.files.groups is None for _, table in scans):
         return []
     opened: dict[str, Mask] = {}
     filtered: dict[str, bool] = {}

@@ -37,8 +37,8 @@ from secateur.query.expressions import walk as parts_of
 from secateur.query.plan import Filter, Plan, Project, Scan
 from secateur.reason.evaluate import comparable, scope_of
 from secateur.reason.facts import Facts
-from secateur.reason.parts import Parts, between, finest
-from secateur.reason.ranges import Scope, facts_of
+from secateur.reason.parts import Parts, between, finest, values_of
+from secateur.reason.ranges import Scope, column_source, facts_of
 from secateur.reason.rangesets import RangeSet, compact, intersection, meets, union, values_in
 from secateur.report.summary import JoinRecord, Reason
 from secateur.stats.filestats import Mask
@@ -190,11 +190,16 @@ class Talk:
         version = self._version[origin.scan]
         known = self._values.get(origin)
         if known is None or known[0] != version:
-            found, parts = self._finest(origin)
-            kept = self._kept[origin.scan]
-            held = None if found is None else values_in(found, kept if parts is None else kept[parts.owner])
-            known = self._values[origin] = (version, held)
+            known = self._values[origin] = (version, self._values_in(origin, self._kept[origin.scan]))
         return known[1]
+
+    def _values_in(self, origin: Endpoint, kept: Mask) -> RangeSet | None:
+        if isinstance(origin.expression, Column):
+            scope = self._scope(origin.scan)
+            column = column_source(origin.expression, scope.columns)
+            return None if column is None else values_of(scope.stats, column, kept)
+        found, parts = self._finest(origin)
+        return None if found is None else values_in(found, kept if parts is None else kept[parts.owner])
 
     def _finest(self, endpoint: Endpoint) -> tuple[Facts | None, Parts | None]:
         if endpoint not in self._fine:

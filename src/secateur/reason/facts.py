@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ _ARROW: dict[str, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bound:
     """One side of the bounds: ``values`` is numpy for int64 and float64, else Arrow; unknown entries hold anything."""
 
@@ -54,6 +55,11 @@ class Bound:
     unknown: Flags
     heads: Heads | None = None
     """Of texts, to compare them faster."""
+
+    @cached_property
+    def order(self) -> npt.NDArray[np.int64]:
+        """Of numbers, the entries from the least bound to the greatest, unknown ones anywhere."""
+        return np.argsort(np.asarray(self.values), kind="stable")
 
     def can(self, op: str, value: Any) -> Flags:
         """Where ``bound op value`` holds or the bound is unknown."""

