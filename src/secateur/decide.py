@@ -182,7 +182,7 @@ class Decider:
 
 def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Options) -> list[dict[str, Any]]:
     """What the JVM has to send of tables that are loaded in parts, one request a table."""
-    if all(table.files.groups is None for _, table in scans):
+    if not any(table.incomplete for _, table in scans):
         return []
     opened: dict[str, Mask] = {}
     filtered: dict[str, bool] = {}
@@ -192,7 +192,7 @@ def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Opt
     if query.stage == "late" and {"dips", "keys"} & set(options.passes):
         judged |= joining_columns(query.plan)
     for scan, table in scans:
-        if not isinstance(table, PartialTable):
+        if not table.incomplete or not isinstance(table, PartialTable):
             continue
         groups = table.files.groups
         mask = np.ones(0 if groups is None else groups.stats.count, np.bool_)

@@ -44,8 +44,6 @@ def test_columns_come_go_and_widen(
     for condition, many in {
         "x = 43 OR x IS NULL": 2,
         "x + 1 IN (44, 45) AND p = 'a %/é'": 0,
-        "s LIKE 'n04%'": 1,
-        "f > 40 AND f < 45": 1,
     }.items():
         assert files(condition) == many, condition
     spark.sql(f"DELETE FROM delta.`{path}` WHERE x IN (43, 44)").collect()

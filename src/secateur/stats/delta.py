@@ -183,10 +183,14 @@ class DeltaTable:
         files.nan_is_greatest = True
         return files
 
+    @property
+    def incomplete(self) -> bool:
+        """Only if there are range-sets, and it is not known of which files."""
+        return self._ranges is None and any(store.at_hand for store in self._stores)
+
     def wanted(self, opened: Mask, names: Collection[str], *, filtered: bool) -> dict[str, Any] | None:
         """Where the files are, if there are range-sets of some: nothing else asks for it."""
-        wanted = bool(names) and self._ranges is None and any(store.at_hand for store in self._stores)
-        return {"fp": self._source.fingerprint} if wanted else None
+        return {"fp": self._source.fingerprint} if names and self.incomplete else None
 
     def extend(self, wire: dict[str, Any]) -> None:
         """Takes in where the files are."""

@@ -108,6 +108,11 @@ class IcebergTable:
         """None: a manifest has what a footer would tell. Range-sets are another matter."""
 
     @property
+    def incomplete(self) -> bool:
+        """Manifests are opened, and columns sent, when they are asked for."""
+        return True
+
+    @property
     def missing(self) -> Mask:
         """None: a collection would find nothing that the manifests do not have."""
         return np.zeros(self._snapshot.count, np.bool_)

@@ -57,6 +57,10 @@ class Table(Protocol):
     def uncollected(self) -> Listing | None:
         """The files whose footers a collection would read if the stores do not have them, None if none."""
 
+    @property
+    def incomplete(self) -> bool:
+        """Whether some of it may have to be asked for, as a :class:`PartialTable` does."""
+
     def values(self, columns: Collection[str] | None) -> Values | None:
         """The files whose values a collection of range-sets would read, None if they are not known here."""
 

@@ -83,6 +83,11 @@ class TableStats:
         """All: what the stores have is found out when it is collected."""
         return self.listing
 
+    @property
+    def incomplete(self) -> bool:
+        """A listing is all there is."""
+        return False
+
     def values(self, columns: Collection[str] | None) -> Values:
         """All files, columns by their names in any case."""
         return Values(self.listing, None if columns is None else frozenset(name.lower() for name in columns))
