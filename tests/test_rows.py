@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur
+from secateur.passes import keys
 from tests.fixtures import Same
 
 FILES = 20
@@ -87,6 +88,18 @@ def test_a_small_table_tells_the_keys_of_its_rows(spark: SparkSession, same: Sam
     compared = same(lambda: spark.sql(sql))
     read = {scan.table.rsplit("/", 1)[-1]: scan.files_kept for scan in compared.summary.scans}
     assert read["sales"] == QUERIES[sql], compared.summary
+
+
+@pytest.mark.usefixtures("star")
+def test_nobody_asks_for_keys_that_were_told(spark: SparkSession, same: Same, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless it is not sure which rows match."""
+    monkeypatch.setattr(keys, "JOB_SECONDS", 0.0)
+    monkeypatch.setattr(keys, "WORTH", 0.0)
+    spark.conf.unset("spark.secateur.passes")
+    told = same(lambda: spark.sql(BY_DAY + "feast LIKE 'feast 7%'")).summary
+    asked = same(lambda: spark.sql(BY_DAY + "soundex(season) = 'S165' AND weekday < 2")).summary
+    assert [scan.runtime for scan in told.scans] == [(), ()]
+    assert any(scan.runtime for scan in asked.scans), str(asked)
 
 
 @pytest.mark.usefixtures("star")

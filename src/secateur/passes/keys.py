@@ -36,13 +36,14 @@ import pyarrow.compute as pc
 from secateur.passes.compared import Compared, compared
 from secateur.passes.contract import Known, Membership, Outcome
 from secateur.passes.movement import Side, sides_of
-from secateur.passes.predicates import random_scans
+from secateur.passes.predicates import random_scans, scan_predicate
+from secateur.passes.rows_left import Rows
 from secateur.passes.sorted_scans import repeats
 from secateur.passes.topk import as_flags
 from secateur.passes.waves import BYTES_A_SECOND, JOB_SECONDS, seconds
 from secateur.query.expressions import Call, Column, Expression, IsNotNull, conjuncts
 from secateur.query.expressions import walk as parts_of
-from secateur.query.plan import Filter, Plan, Scan, walk
+from secateur.query.plan import Filter, Plan, Project, Scan, walk
 from secateur.query.values import decode_value
 from secateur.reason.evaluate import scope_of
 from secateur.reason.facts import Facts
@@ -189,6 +190,8 @@ class _Candidate:
             return None
         if any(scan.lossy for scan in scans):  # a file that is passed over now may be read later
             return None
+        if all(isinstance(node, Scan | Filter | Project) for node in nodes) and _has_told(scans[0], known):
+            return None
         cost, expected = JOB_SECONDS, np.inf
         for scan in scans:
             kept = known.kept.get(scan.id)
@@ -242,6 +245,17 @@ class _Candidate:
             if high - low < 2**62:
                 keys = replace(keys, low=low, high=high, compared=None)
         return saved, keys
+
+
+def _has_told(scan: Scan, known: Known) -> bool:
+    """Whether it is known which rows of a small table match: their keys were told before the query runs."""
+    kept = known.kept.get(scan.id)
+    if kept is None:
+        return False
+    columns = {column.id: column for column in scan.columns}
+    scope = scope_of(known.stats[scan.id], columns, known.query.settings)
+    rows = Rows.of(scope, scan_predicate(known.query, scan), kept, known.limits)
+    return rows is not None and int(np.count_nonzero(rows.left)) <= known.limits.ranges and rows.is_certain
 
 
 def _column(key: Expression) -> Column | None:

@@ -15,7 +15,7 @@ from secateur.passes.contract import Limits
 from secateur.passes.predicates import Predicate
 from secateur.passes.tree import PruningTree
 from secateur.query.expressions import Expression
-from secateur.reason.evaluate import scope_of
+from secateur.reason.evaluate import evaluate, scope_of
 from secateur.reason.parts import Parts
 from secateur.reason.ranges import Scope, facts_of
 from secateur.reason.rangesets import RangeSet, meets, values_in
@@ -30,6 +30,7 @@ class Rows:
     scope: Scope
     parts: Parts
     left: Mask
+    predicate: Predicate = ()
 
     @staticmethod
     def of(scope: Scope, predicate: Predicate, kept: Mask, limits: Limits) -> Rows | None:
@@ -44,7 +45,15 @@ class Rows:
         if predicate:
             tree = PruningTree(predicate, scope.columns, scope.settings, limits)
             left = tree.entries(parts.stats, left)
-        return Rows(scope_of(parts.stats, scope.columns, scope.settings), parts, left)
+        return Rows(scope_of(parts.stats, scope.columns, scope.settings), parts, left, predicate)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether each row that is left passes all conditions for sure: then a query would find out no more."""
+        stats, columns, settings = self.scope.stats, self.scope.columns, self.scope.settings
+        return not self.parts.whole.any() and all(
+            evaluate(conjunct, stats, columns, settings).must[self.left].all() for conjunct in self.predicate
+        )
 
     def values(self, e: Expression) -> RangeSet | None:
         """What an expression can be in the rows that are left, None if that is not known of one of them."""
