@@ -182,7 +182,7 @@ class Decider:
 
 def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Options) -> list[dict[str, Any]]:
     """What the JVM has to send of tables that are loaded in parts, one request a table."""
-    if all(table.files.groups is None for _, table in scans):
+    if not any(table.incomplete for _, table in scans):
         return []
     opened: dict[str, Mask] = {}
     filtered: dict[str, bool] = {}
@@ -192,11 +192,13 @@ def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Opt
     if query.stage == "late" and {"dips", "keys"} & set(options.passes):
         judged |= joining_columns(query.plan)
     for scan, table in scans:
-        groups = table.files.groups
-        if groups is None or not isinstance(table, PartialTable):
+        if not table.incomplete or not isinstance(table, PartialTable):
             continue
-        mask = np.ones(groups.stats.count, np.bool_)
-        if scan.decided:
+        groups = table.files.groups
+        mask = np.ones(0 if groups is None else groups.stats.count, np.bool_)
+        if groups is None:
+            pass
+        elif scan.decided:
             mask = np.bincount(groups.of[scan.kept(len(groups.of))], minlength=len(mask)) > 0
         elif "manifests" in options.passes:
             mask = open_groups(query, scan, groups)

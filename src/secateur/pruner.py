@@ -196,9 +196,10 @@ def collect(
     registry = known._registry if known is not None else Registry(session)
     reports = []
     declined = []
-    for found in JvmBridge.of(session).listings(session, frame):
+    for found in JvmBridge.of(session).listings(session, frame, paths=wanted is not None):
         if "listing" in found:
-            reports.append(registry.collect(*decode_source(found["listing"]), options, progress, wanted))
+            source, reader = decode_source(found["listing"])
+            reports.append(registry.collect(source, reader, options, progress, wanted, found.get("part")))
         else:
             declined.append(f"{found['scan']['table']} is left alone: {found['scan'].get('declined')}")
     if not reports:

@@ -17,7 +17,7 @@ from secateur.reason.parts import values_of
 from secateur.stats.collect import CollectReport, collect_ranges
 from secateur.stats.fileranges import FileRanges
 from secateur.stats.filestats import ScanColumn
-from secateur.stats.listing import Listing
+from secateur.stats.listing import Listing, Values
 from secateur.stats.tablestats import TableStats
 from secateur.stats.widest import tightest
 from tests.stats.lake import Lake, data
@@ -29,7 +29,8 @@ UTC = datetime.timezone.utc
 
 def ranged(files: Lake, columns: list[str] | None = None, most: int = 20) -> CollectReport:
     files.collect()
-    return collect_ranges(files.listing(), [files.store()], None, most=most, columns=columns)
+    values = TableStats(files.listing(), [files.store()]).values(columns)
+    return collect_ranges(values, [files.store()], None, most=most)
 
 
 def loaded(files: Lake, column: ScanColumn, listing: Listing | None = None) -> FileRanges | None:
@@ -142,7 +143,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_a_failure(files: Lake, monk
         return tightest(values, most)
 
     monkeypatch.setattr("secateur.stats.rangescan.tightest", touching)
-    report = collect_ranges(listing, [files.store()], None, most=20)
+    report = collect_ranges(Values(listing), [files.store()], None, most=20)
     assert (report.files_ranged, report.files_failed) == (0, 1)
     assert "modified at 9000" in str(report)
     assert loaded(files, data("c", "bigint"), listing) is None

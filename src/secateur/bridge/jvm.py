@@ -141,10 +141,10 @@ class JvmBridge:
         number: int = self._bridge.explain(spark._jsparkSession, logical_plan(spark, query))
         return number
 
-    def listings(self, spark: SparkSession, frame: DataFrame) -> list[dict[str, Any]]:
-        """The scans of a data frame with their files."""
+    def listings(self, spark: SparkSession, frame: DataFrame, *, paths: bool = False) -> list[dict[str, Any]]:
+        """The scans of a data frame with their files, and where those are if that is asked for and not said there."""
         plan = frame._jdf.queryExecution().analyzed()
-        found: list[dict[str, Any]] = json.loads(self._bridge.listings(spark._jsparkSession, plan))
+        found: list[dict[str, Any]] = json.loads(self._bridge.listings(spark._jsparkSession, plan, paths))
         return found
 
 

@@ -12,10 +12,11 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.pool import ThreadPool
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,10 +25,11 @@ from pyspark import SparkContext, cloudpickle
 from pyspark.sql import SparkSession
 
 from secateur.stats import cells, footers, rangescan, widest
-from secateur.stats.listing import Listing
+from secateur.stats.listing import Listing, Values
 from secateur.stats.progress import Progress
+from secateur.stats.rangesegments import positions
 from secateur.stats.store import Store
-from secateur.stats.tablestats import Ints, TableStats, positions
+from secateur.stats.tablestats import Ints, TableStats
 
 LOG = logging.getLogger("secateur.collect")
 
@@ -70,6 +72,7 @@ class CollectReport:
             self,
             files_failed=max(self.files_failed, ranges.files_failed),
             seconds=self.seconds + ranges.seconds,
+            store_text=ranges.store_text if ranges.files_ranged else self.store_text,
             problem="; ".join(dict.fromkeys(p for p in (self.problem, ranges.problem) if p)),
             failures=tuple(dict.fromkeys(self.failures + ranges.failures))[:3],
             files_ranged=ranges.files_ranged,
@@ -94,24 +97,25 @@ def collect_listing(
 
 
 def collect_ranges(
-    listing: Listing,
+    values: Values,
     stores: Sequence[Store],
     spark: SparkSession | None,
     *,
     most: int,
-    columns: Collection[str] | None = None,
+    listed: bool = False,
     direct_limit: int = 1,
     progress: bool | None = None,
 ) -> CollectReport:
-    """Makes range-sets of at most ``most`` ranges for some columns (None: all) of the files that have none yet.
+    """Makes range-sets of at most ``most`` ranges of the files that have none yet; ``listed``: keeps all values, too.
 
     Never raises either.
     """
-    stores = [store.ranges for store in stores]
-    files = _without_ranges(listing, stores, columns, most)
+    wanted = rangescan.Wanted(most, values.columns, values.by_id, values.dated, listed)
+    stores = [store.table_ranges if values.of_table else store.ranges for store in stores]
+    files = _without_ranges(values.listing, stores, wanted)
     bar = Progress(len(files), progress, "making range-sets")
-    read = partial(rangescan.read_ranges, columns=None if columns is None else sorted(columns), most=most)
-    report = _collected(files, listing, stores, read, spark, direct_limit, bar)
+    read = partial(rangescan.read_ranges, wanted=wanted)
+    report = _collected(files, values.listing, stores, read, spark, direct_limit, bar)
     return replace(report, files_ranged=report.files_read)
 
 
@@ -150,22 +154,24 @@ def _missing(listing: Listing, stores: Sequence[Store]) -> Chunk:
     return _described(listing, np.flatnonzero(TableStats(listing, stores).missing))
 
 
-def _without_ranges(listing: Listing, stores: Sequence[Store], columns: Collection[str] | None, most: int) -> Chunk:
+def _without_ranges(listing: Listing, stores: Sequence[Store], wanted: rangescan.Wanted) -> Chunk:
     """The files of which no segment has as many ranges of as many columns."""
-    wanted = None if columns is None else {name.lower() for name in columns}
     done = np.zeros(listing.count, np.bool_)
     for store in stores:
         for segment in store.segments():
             table = segment.read(["columns"]).column(0).combine_chunks()
-            answers = [_covers(json.loads(text), wanted, most) for text in table.dictionary.to_pylist()]
+            answers = [_covers(json.loads(text), wanted) for text in table.dictionary.to_pylist()]
             covered = pa.array(answers, pa.bool_()).take(table.indices).to_numpy(zero_copy_only=False)
             position = positions(listing, store, segment)
             done[position[covered & (position >= 0)]] = True
-    return _described(listing, np.flatnonzero(~done))
+    return _described(listing, np.flatnonzero(~done & listing.paths.is_valid().to_numpy(zero_copy_only=False)))
 
 
-def _covers(asked: tuple[int, list[str] | None], columns: set[str] | None, most: int) -> bool:
-    return asked[0] >= most and (asked[1] is None or (columns is not None and columns <= set(asked[1])))
+def _covers(asked: Sequence[Any], wanted: rangescan.Wanted) -> bool:
+    ranges, columns, *marks = asked
+    enough = columns is None or (wanted.columns is not None and set(wanted.columns) <= set(columns))
+    listed = rangescan.VALUES in marks or not wanted.listed
+    return ranges >= wanted.most and enough and ("ids" in marks) == wanted.by_id and listed
 
 
 def _described(listing: Listing, at: Ints) -> Chunk:

@@ -28,9 +28,8 @@ rows beside bounds
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -41,21 +40,19 @@ import pyarrow.compute as pc
 from secateur.bridge.bulk import read_bulk
 from secateur.errors import WireError
 from secateur.query.types import INTEGERS, DataType, parse_type
+from secateur.stats.deltabounds import typed_bounds, unless
+from secateur.stats.fileranges import FileRanges
 from secateur.stats.filestats import ColumnStats, FileStats, Mask, ScanColumn
-from secateur.stats.listing import Listing, partition_values
+from secateur.stats.footers import Key
+from secateur.stats.listing import Listing, Values, partition_values
+from secateur.stats.rangesegments import RangeSegments
 from secateur.stats.store import Store
-from secateur.stats.tablestats import TableStats, partition_stats
+from secateur.stats.tablestats import TableStats, families, partition_stats
 
 Ints = npt.NDArray[np.int64]
 
-_TIMESTAMP = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$"
-_LOCAL = r"^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,6})?)?$"
-_DATE = r"^\d{4}-\d\d-\d\d$"
-_ODD_OFFSETS_UNTIL = 63_072_000_000_000  # 1972-01-01: since then no zone's offset has seconds, in microseconds
-_MINUTE = 60_000_000
 _DOUBLE_DIGITS = 15
 _CHUNKS, _ALIVE = 16, 0.8
-_WIDE = Context(prec=80)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +65,8 @@ class Field:
     """Its type was widened, so that statistics of old files are of the narrower one."""
     physical: tuple[str, ...] = ()
     """The same by the names that it has in the files."""
+    id: int = -1
+    """The id that it has in the files, if they are read by ids."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +82,8 @@ class DeltaSource:
     partition_types: tuple[tuple[str, DataType], ...]
     facts: pa.Table
     alive: Mask | None = None
+    by_id: bool = False
+    """Columns are found in the files by their ids, not by their names."""
 
     @property
     def count(self) -> int:
@@ -100,14 +101,14 @@ class DeltaSource:
         """The version that the bridge sends: all its files, or those of ``base`` without some and with others."""
         columns = read_bulk(wire["bulk"])
         fields = tuple(
-            Field(tuple(path), parse_type(type_), bool(widened), tuple(physical))
-            for path, type_, widened, physical in wire["cols"]
+            Field(tuple(path), parse_type(type_), bool(widened), tuple(physical), id_)
+            for path, type_, widened, physical, id_ in wire["cols"]
         )
         partitions = tuple((name, parse_type(type_)) for name, type_ in wire["pcols"])
         facts, alive = _facts(columns, fields, partitions, wire["pvals"]), None
         if base is not None:
             facts, alive = _later(base, columns["gone"].to_numpy(), facts)
-        source = DeltaSource(wire["fp"], tuple(wire["roots"]), fields, partitions, facts, alive)
+        source = DeltaSource(wire["fp"], tuple(wire["roots"]), fields, partitions, facts, alive, wire["by_id"])
         if source.count != wire["count"]:
             raise WireError(f"a version of {wire['roots'][0]} has {wire['count']} files, but {source.count} came")
         return source
@@ -165,13 +166,53 @@ class DeltaTable:
         left = pc.subtract(self._physical, deleted)
         self._rows = pc.if_else(pc.greater_equal(left, 0), left, pa.scalar(None, pa.int64()))
         self._loose = pc.or_(self._source.column("wide"), pc.greater(deleted, 0))
-        self.files = FileStats(self._rows, self._source.column("size"), self._load, nested=True)
-        self.files.nan_is_greatest = True
+        self._stores = [store.table_ranges for store in stores]
+        for store in self._stores:
+            store.look()
+        self._listing: Listing | None = None
+        self._ranges: RangeSegments | None = None
+        self.files = self._build()
 
     @classmethod
     def load(cls, source: DeltaSource, stores: Sequence[Store]) -> DeltaTable:
         """With what the stores have of the files that the log says nothing of."""
         return cls(source, stores)
+
+    def _build(self) -> FileStats:
+        files = FileStats(self._rows, self._source.column("size"), self._load, nested=True, ranges=self._load_ranges)
+        files.nan_is_greatest = True
+        return files
+
+    @property
+    def incomplete(self) -> bool:
+        """Only if there are range-sets, and it is not known of which files."""
+        return self._ranges is None and any(store.at_hand for store in self._stores)
+
+    def wanted(self, opened: Mask, names: Collection[str], *, filtered: bool) -> dict[str, Any] | None:
+        """Where the files are, if there are range-sets of some: nothing else asks for it."""
+        return {"fp": self._source.fingerprint} if names and self.incomplete else None
+
+    def extend(self, wire: dict[str, Any]) -> None:
+        """Takes in where the files are."""
+        columns = read_bulk(wire["bulk"])
+        paths, times = columns["path"].cast(pa.string()), columns["time"].to_numpy()
+        if len(paths) != self._source.count:
+            raise WireError(f"{len(paths)} paths came for {self._source.count} files")
+        sizes = self._source.column("size").to_numpy()
+        self._listing = Listing(self._source.fingerprint, self._source.roots, paths, sizes, times, {})
+        self._ranges = RangeSegments(self._listing, self._stores, at_hand=True)
+        self.files = self._build()
+
+    def values(self, columns: Collection[str] | None) -> Values | None:
+        """All files, columns by their names or ids in them."""
+        if self._listing is None:
+            return None
+        asked = None if columns is None else {name.lower() for name in columns}
+        found = [
+            f for f in self._source.fields if asked is not None and f.path[0].lower() in asked and len(f.path) == 1
+        ]
+        names: frozenset[Any] = frozenset(f.id if self._source.by_id else f.physical[0].lower() for f in found)
+        return Values(self._listing, None if asked is None else names, self._source.by_id, of_table=True)
 
     @property
     def uncollected(self) -> Listing | None:
@@ -201,11 +242,23 @@ class DeltaTable:
             if known != column.type or f"partition:{column.name}" not in self._source.facts.column_names:
                 return None
             return partition_stats(column.type, self._source.column(f"partition:{column.name}"), self._rows)
+        at = self._field(column)
+        return None if at is None else self._data(self._source.fields[at], at)
+
+    def _field(self, column: ScanColumn) -> int | None:
+        """Which of the fields it is, if it is read by the type that it has in the table."""
         path = (column.name, *column.path)
         at = next((n for n, field in enumerate(self._source.fields) if field.path == path), None)
-        if at is None or self._source.fields[at].type != column.type:
+        return None if at is None or self._source.fields[at].type != column.type else at
+
+    def _load_ranges(self, column: ScanColumn) -> FileRanges | None:
+        """As files have them, deleted rows included. A file that lacks the column tells nothing (see ``BareFiles``)."""
+        at = self._field(column)
+        if self._ranges is None or column.kind != "data" or column.path or at is None:
             return None
-        return self._data(self._source.fields[at], at)
+        field = self._source.fields[at]
+        key: Key = (field.id,) if self._source.by_id else field.physical
+        return self._ranges.load([(key, family) for family in families(field.type)], field.type.domain)
 
     def _data(self, field: Field, at: int) -> ColumnStats:
         nulls = self._source.column(f"nulls{at}")
@@ -217,7 +270,7 @@ class DeltaTable:
         if (footers := self._bare.column(field)) is not None:
             # Of floats a maximum counts only if no NaN is above it: for `x > v` the word of Delta is taken, which has
             # said nothing of these files.
-            surely = _unless(pc.invert(pc.equal(footers.nans, 0).fill_null(False)), footers.high)
+            surely = unless(pc.invert(pc.equal(footers.nans, 0).fill_null(False)), footers.high)
             low, high = self._bare.put(low, footers.low), self._bare.put(high, surely)
             nulls, nans = self._bare.put(nulls, footers.nulls), self._bare.put(nans, footers.nans)
         all_null = pc.equal(nulls, self._physical)
@@ -226,12 +279,12 @@ class DeltaTable:
         wrong = pc.or_(wrong.fill_null(False), pc.and_(all_null, bounded).fill_null(False))
         # Empty files have no values and count none.
         wrong = pc.and_not(wrong, pc.equal(self._physical, 0).fill_null(False))
-        nulls = _unless(wrong, nulls)
+        nulls = unless(wrong, nulls)
         unsure = pc.and_(self._loose, pc.and_not(pc.not_equal(nulls, 0), all_null).fill_null(True))
-        nulls = pc.if_else(pc.and_(self._loose, all_null).fill_null(False), self._rows, _unless(unsure, nulls))
+        nulls = pc.if_else(pc.and_(self._loose, all_null).fill_null(False), self._rows, unless(unsure, nulls))
         rounded = field.type.name == "decimal" and field.type.precision > _DOUBLE_DIGITS
         unbounded = pc.or_(wrong, self._loose) if rounded else wrong
-        low, high = _unless(unbounded, low), _unless(unbounded, high)
+        low, high = unless(unbounded, low), unless(unbounded, high)
         exact = np.zeros(len(nulls), dtype=np.bool_)
         if field.type.name in (*INTEGERS, "date", "decimal"):
             occurs = pc.and_not(pc.greater(self._rows, 0).fill_null(False), self._loose)
@@ -244,7 +297,7 @@ class DeltaTable:
         if not field.type.is_float:
             return zeros
         none = pc.or_(pc.equal(nulls, self._rows).fill_null(False), pc.equal(collected, 0).fill_null(False))
-        return _unless(pc.invert(none), zeros)
+        return unless(pc.invert(none), zeros)
 
 
 def _later(base: DeltaSource, gone: Ints, added: pa.Table) -> tuple[pa.Table, Mask | None]:
@@ -261,19 +314,6 @@ def _later(base: DeltaSource, gone: Ints, added: pa.Table) -> tuple[pa.Table, Ma
     return facts, None if alive.all() else alive
 
 
-def _unless(unknown: pa.Array, array: pa.Array) -> pa.Array:
-    """The array with some entries made unknown.
-
-    >>> _unless(pa.array([True, False, False]), pa.array([1, 2, None])).to_pylist()
-    [None, 2, None]
-    """
-    if not pc.any(unknown).as_py():
-        return array
-    # Not by if_else: before Arrow 24 it garbles slices of strings if the other side is null (apache/arrow#49410).
-    flags = unknown.to_numpy(zero_copy_only=False)
-    return array.take(pa.array(np.arange(len(array)), mask=flags))
-
-
 def _facts(
     columns: dict[str, pa.Array],
     fields: Sequence[Field],
@@ -286,85 +326,11 @@ def _facts(
     for at, field in enumerate(fields):
         facts[f"nulls{at}"] = columns[f"nulls{at}"]
         if f"low{at}" in columns and field.type.domain is not None:
-            facts[f"low{at}"], facts[f"high{at}"] = _bounds(field, columns[f"low{at}"], columns[f"high{at}"])
+            facts[f"low{at}"], facts[f"high{at}"] = typed_bounds(
+                field.type, columns[f"low{at}"], columns[f"high{at}"], field.once_narrower
+            )
     for position, (name, kind) in enumerate(partitions):
         typed = partition_values([row[position] for row in values], kind)
         if typed is not None:
             facts[f"partition:{name}"] = typed.take(columns["partition"])
     return pa.table(facts)
-
-
-def _bounds(field: Field, low: pa.Array, high: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The bounds in the type's domain, widened by what the log leaves out."""
-    kind = field.type.name
-    if kind in ("float", "double"):
-        if kind == "double" and not field.once_narrower:
-            return low, high
-        return _neighbour(low, -np.inf), _neighbour(high, np.inf)
-    if kind == "string":
-        return _strings(low), _strings(high)
-    if kind == "decimal":
-        return _decimals(low, field.type), _decimals(high, field.type)
-    if kind == "date":
-        first, last = (_parsed(t, _DATE, pa.date32()).cast(pa.int32()).cast(pa.int64()) for t in (low, high))
-        return first, last
-    if kind == "timestamp_ntz":
-        first, last = (_parsed(t, _LOCAL, pa.timestamp("us")).cast(pa.int64()) for t in (low, high))
-        return first, pc.add(last, 999)
-    if kind == "timestamp":
-        first, last = (_parsed(t, _TIMESTAMP, pa.timestamp("us", "UTC")).cast(pa.int64()) for t in (low, high))
-        return pc.subtract(first, _offset_error(low, first)), pc.add(pc.add(last, 999), _offset_error(high, last))
-    return low, high
-
-
-def _parsed(texts: pa.Array, pattern: str, kind: pa.DataType) -> pa.Array:
-    """Texts of one form as values, null where they are of another."""
-    odd = pc.invert(pc.match_substring_regex(texts, pattern)).fill_null(False)
-    try:
-        return _unless(odd, texts).cast(kind)
-    except pa.ArrowInvalid:  # such as a 30th of February: the whole is not to be trusted
-        return pa.nulls(len(texts), kind)
-
-
-def _offset_error(texts: pa.Array, micros: pa.Array) -> pa.Array:
-    """How far a timestamp may be off because its zone's offset at that time had seconds, which the log leaves out."""
-    old = pc.and_(pc.less(micros, _ODD_OFFSETS_UNTIL), pc.invert(pc.ends_with(texts, "Z")))
-    return pc.if_else(old.fill_null(False), pa.scalar(_MINUTE, pa.int64()), pa.scalar(0, pa.int64()))
-
-
-def _neighbour(values: pa.Array, towards: float) -> pa.Array:
-    """The next float from the float that a number with few digits stands for.
-
-    >>> _neighbour(pa.array([0.1, None]), np.inf).to_pylist()
-    [0.10000000894069672, None]
-    """
-    with np.errstate(over="ignore"):
-        narrow = values.to_numpy(zero_copy_only=False).astype(np.float32)
-    moved = np.nextafter(narrow, np.float32(towards)).astype(np.float64)
-    return pa.array(moved, mask=values.is_null().to_numpy(zero_copy_only=False))
-
-
-def _strings(texts: pa.Array) -> pa.Array:
-    return _unless(pc.match_substring(texts, "\ufffd").fill_null(False), texts).cast(pa.binary())
-
-
-def _decimals(texts: pa.Array, kind: DataType) -> pa.Array:
-    try:
-        return texts.cast(kind.domain)
-    except pa.ArrowInvalid:  # an exponent, or more digits than the column has
-        return pa.array([_decimal(t, kind.scale) for t in texts.to_pylist()], kind.domain)
-
-
-def _decimal(text: str | None, scale: int) -> Decimal | None:
-    """
-    >>> _decimal("1E+3", 2), _decimal("1.234", 2), _decimal("1E-2", 2)
-    (Decimal('1000.00'), None, Decimal('0.01'))
-    """
-    if text is None:
-        return None
-    try:
-        value = Decimal(text)
-        fitted = value.quantize(Decimal(1).scaleb(-scale), context=_WIDE)
-    except InvalidOperation:
-        return None
-    return fitted if fitted == value and len(fitted.as_tuple().digits) <= 38 else None

@@ -30,28 +30,36 @@ STATISTICS = ("min", "max", "nulls", "nans", "minexact", "maxexact")
 
 # The name of a column, followed by those of the fields on the way into a struct
 Path = tuple[str, ...]
+# How a column is known: by its path, or by its field id in the file
+Key = tuple["str | int", ...]
 
 
-def encode_key(path: Path, family: str, statistic: str) -> str:
+def encode_key(path: Key, family: str, statistic: str) -> str:
     """The name of a cell's column in the table.
 
     >>> encode_key(("a.b|c",), "int64", "min"), encode_key(("s", "x/y"), "int64", "max")
     ('c:a%2Eb%7Cc|int64|min', 'n:s/x%2Fy|int64|max')
+    >>> encode_key((7,), "date", "lows")
+    'i:7|date|lows'
     """
-    names = "/".join(quote(name, safe="").replace(".", "%2E") for name in path)
-    return f"{'c' if len(path) == 1 else 'n'}:{names}|{family}|{statistic}"
+    names = "/".join(quote(str(name), safe="").replace(".", "%2E") for name in path)
+    kind = "i" if isinstance(path[0], int) else "c" if len(path) == 1 else "n"
+    return f"{kind}:{names}|{family}|{statistic}"
 
 
-def decode_key(key: str) -> tuple[Path, str, str] | None:
+def decode_key(key: str) -> tuple[Key, str, str] | None:
     """The column, file type and statistic that a key names, None for the table's other columns.
 
     >>> decode_key("c:a%2Eb%7Cc|int64|min"), decode_key("n:s/x%2Fy|int64|max"), decode_key("rows")
     ((('a.b|c',), 'int64', 'min'), (('s', 'x/y'), 'int64', 'max'), None)
+    >>> decode_key("i:7|date|lows")
+    ((7,), 'date', 'lows')
     """
-    if not key.startswith(("c:", "n:")):
+    if not key.startswith(("c:", "n:", "i:")):
         return None
     names, family, statistic = key[2:].split("|")
-    return tuple(unquote(name) for name in names.split("/")), family, statistic
+    path: Key = tuple(unquote(name) for name in names.split("/"))
+    return (int(names),) if key.startswith("i:") else path, family, statistic
 
 
 def domain(family: str) -> pa.DataType:
@@ -133,7 +141,7 @@ def read_partition(
         yield sink.getvalue().to_pybytes()
 
 
-def read_metadata(systems: FileSystems, path: str, length: int, mtime: int) -> pq.FileMetaData:
+def read_metadata(systems: FileSystems, path: str, length: int, mtime: int | None) -> pq.FileMetaData:
     """The footer of a file, if it is the one described."""
     system, local = systems.locate(path)
     if isinstance(system, pafs.LocalFileSystem):
@@ -147,18 +155,21 @@ def read_metadata(systems: FileSystems, path: str, length: int, mtime: int) -> p
     return metadata
 
 
-def check_unchanged(systems: FileSystems, path: str, length: int, mtime: int) -> None:
+def check_unchanged(systems: FileSystems, path: str, length: int, mtime: int | None) -> None:
     """Raises if a file has another length or modification time than it is said to have."""
-    system, local = systems.locate(path)
-    modified: int | None
-    if isinstance(system, pafs.LocalFileSystem):
-        status = os.stat(local)
-        size, modified = status.st_size, status.st_mtime_ns // 1_000_000
-    else:
-        info = system.get_file_info(local)
-        size, modified = info.size, None if info.mtime_ns is None else info.mtime_ns // 1_000_000
+    size, modified = state_of(systems, path)
     if (size, modified) != (length, mtime):
         raise ValueError(f"expected {length} bytes modified at {mtime}, found {size} bytes modified at {modified}")
+
+
+def state_of(systems: FileSystems, path: str) -> tuple[int, int | None]:
+    """The length of a file and when it was modified, in ms."""
+    system, local = systems.locate(path)
+    if isinstance(system, pafs.LocalFileSystem):
+        status = os.stat(local)
+        return status.st_size, status.st_mtime_ns // 1_000_000
+    info = system.get_file_info(local)
+    return info.size, None if info.mtime_ns is None else info.mtime_ns // 1_000_000
 
 
 class FileSchema:

@@ -12,10 +12,8 @@ bounds as they were: they stay true, exact no more, and counts are known only wh
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -25,50 +23,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.bridge.bulk import read_bulk
-from secateur.query.types import DataType, parse_type
+from secateur.stats.fileranges import FileRanges
 from secateur.stats.filestats import ColumnStats, FileStats, Groups, Mask, ScanColumn
+from secateur.stats.listing import Listing, Values
+from secateur.stats.rangesegments import RangeSegments
+from secateur.stats.snapshot import Columns, Snapshot, typed
 from secateur.stats.store import Store
+from secateur.stats.tablestats import families
 from secateur.stats.transforms import Lifted, lift
 
 Ints = npt.NDArray[np.int64]
-Columns = dict[str, pa.Array]
 
-_SPARK = {
-    "boolean": "boolean",
-    "int": "int",
-    "long": "bigint",
-    "float": "float",
-    "double": "double",
-    "date": "date",
-    "timestamp": "timestamp_ntz",
-    "timestamptz": "timestamp",
-    "string": "string",
-}
-_DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 _TINY = 5e-324
 """The least number above zero."""
+_PATH = 2_147_483_646
+"""Iceberg's id of the column ``_file``: here, of the paths of files."""
+_FILE_TYPES: dict[str, tuple[str, ...]] = {
+    "int": ("int32",),
+    "bigint": ("int32", "int64"),
+    "float": ("float",),
+    "double": ("float", "double"),
+    "date": ("date",),
+    "timestamp": ("timestamp_us_utc",),
+    "timestamp_ntz": ("timestamp_us",),
+    "string": ("string",),
+}
+"""The types of file columns that Iceberg writes for a type, or wrote before it was promoted."""
 _SMALL = 10_000
 """Up to so many files a snapshot is opened whole even without a condition, so that its rows can be told."""
-
-
-def spark_type(iceberg: str) -> DataType | None:
-    """The Spark type that a type of Iceberg is read as; None if its values are not compared (those of UUIDs, say).
-
-    >>> str(spark_type("decimal(9, 2)")), str(spark_type("timestamptz")), spark_type("uuid")
-    ('decimal(9,2)', 'timestamp', None)
-    """
-    if decimal := _DECIMAL.fullmatch(iceberg):
-        return DataType("decimal", int(decimal[1]), int(decimal[2]))
-    return parse_type(_SPARK[iceberg]) if iceberg in _SPARK else None
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionField:
-    """One field of a partition spec."""
-
-    source: int
-    transform: str
-    type: DataType | None
 
 
 class Chunk:
@@ -94,42 +76,15 @@ _chunks: WeakValueDictionary[tuple[str, str], Chunk] = WeakValueDictionary()
 """By manifest and schema, as long as a snapshot that is in use has them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
-    """The manifests of one snapshot and the schema that it is read by."""
-
-    fingerprint: str
-    count: int
-    has_deletes: bool
-    fields: dict[tuple[str, ...], tuple[int, DataType | None]]
-    """By name; fields of structs by the names on the way to them."""
-    specs: dict[int, tuple[PartitionField, ...]]
-    keys: tuple[str, ...]
-    manifests: Columns
-
-    @property
-    def roots(self) -> tuple[str, ...]:
-        """Nothing is collected: the table's own metadata has it all."""
-        return ()
-
-    @staticmethod
-    def from_wire(wire: dict[str, Any]) -> Snapshot:
-        """The snapshot that the bridge sends."""
-        specs = {
-            int(id_): tuple(PartitionField(source, transform, spark_type(kind)) for source, transform, kind in fields)
-            for id_, fields in wire["specs"].items()
-        }
-        fields = {tuple(path): (id_, spark_type(kind)) for path, id_, kind in wire["fields"]}
-        snapshot = Snapshot(wire["fp"], wire["count"], wire["deletes"], fields, specs, tuple(wire["keys"]), {})
-        snapshot.manifests.update(_typed(read_bulk(wire["manifests"]), snapshot))
-        return snapshot
-
-
 class IcebergTable:
     """The statistics of a snapshot's files, as far as its manifests have been opened."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, stores: Sequence[Store] = ()) -> None:
         self._snapshot = snapshot
+        self._stores = [store.table_ranges for store in stores]
+        for store in self._stores:
+            store.look()
+        self._ranges: RangeSegments | None = None
         self._lock = threading.Lock()
         self._counts = snapshot.manifests["files"].to_numpy().astype(np.int64)
         self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._counts)])
@@ -146,11 +101,16 @@ class IcebergTable:
     @classmethod
     def load(cls, snapshot: Snapshot, stores: Sequence[Store]) -> IcebergTable:
         """The statistics of manifests that were opened for another snapshot are there from the start."""
-        return cls(snapshot)
+        return cls(snapshot, stores)
 
     @property
     def uncollected(self) -> None:
-        """None: a manifest has what a footer would tell."""
+        """None: a manifest has what a footer would tell. Range-sets are another matter."""
+
+    @property
+    def incomplete(self) -> bool:
+        """Manifests are opened, and columns sent, when they are asked for."""
+        return True
 
     @property
     def missing(self) -> Mask:
@@ -184,6 +144,8 @@ class IcebergTable:
         if not filtered and self._snapshot.count > _SMALL:
             return None
         ids = {id_ for path, (id_, kind) in self._snapshot.fields.items() if path[0] in names and kind is not None}
+        if ids and any(store.at_hand for store in self._stores):
+            ids.add(_PATH)
         chunks = [(i, self._chunks[i]) for i in np.flatnonzero(opened).tolist()]
         parts = [i for i, chunk in chunks if chunk is None or not ids <= chunk.fields]
         deletes = []
@@ -195,7 +157,7 @@ class IcebergTable:
 
     def extend(self, wire: dict[str, Any]) -> None:
         """Takes in what :meth:`wanted` asked for."""
-        columns = _typed(read_bulk(wire["statistics"]), self._snapshot)
+        columns = typed(read_bulk(wire["statistics"]), self._snapshot)
         deleted = read_bulk(wire["deleted"])["deleted"]
         with self._lock:
             for i, part in _slices(wire["files"], self._counts, len(columns["rows"])):
@@ -210,7 +172,9 @@ class IcebergTable:
         rows = self._concat("rows", pa.int64())
         if self._snapshot.has_deletes:
             rows = pc.subtract(rows, self._deletions())
-        return FileStats(rows, self._concat("sizes", pa.int64()), self._load_files, self._groups, nested=True)
+        self._ranges = None
+        sizes = self._concat("sizes", pa.int64())
+        return FileStats(rows, sizes, self._load_files, self._groups, nested=True, ranges=self._load_ranges)
 
     def _deletions(self) -> pa.Array:
         """Rows of each file that are known to be deleted, null = unknown."""
@@ -282,6 +246,34 @@ class IcebergTable:
         occurs = pc.greater(rows, 0).fill_null(False).to_numpy(zero_copy_only=False)
         return ColumnStats(low, high, nulls, nans, low_exact & occurs, high_exact & occurs)
 
+    def values(self, columns: Collection[str] | None) -> Values:
+        """The Parquet files, columns by their ids."""
+        asked = None if columns is None else {name.lower() for name in columns}
+        fields = self._snapshot.fields.items()
+        ids = frozenset(id_ for path, (id_, _) in fields if asked is not None and path[0].lower() in asked)
+        return Values(self._listing(), None if asked is None else ids, by_id=True, dated=False, of_table=True)
+
+    def _listing(self) -> Listing:
+        """The files whose paths are known. Their manifest entry is what tells them from others of the same path (S8).
+
+        A file is named once and never changes, but a table that takes in files of others may meet a path again: then
+        another snapshot added it. Its id stands for the time, below all times, as which it is not meant.
+        """
+        paths = self._concat("path", pa.large_string()).cast(pa.string())
+        sizes = self._concat("sizes", pa.int64()).fill_null(-1).to_numpy()
+        added = self._concat("added", pa.int64()).fill_null(0).to_numpy()
+        return Listing(self._snapshot.fingerprint, self._snapshot.roots, paths, sizes, ~added, {})
+
+    def _load_ranges(self, column: ScanColumn) -> FileRanges | None:
+        """As files have them, deleted rows included; a file that lacks the column tells nothing."""
+        found = self._field(column)
+        if found is None or column.path or not any(store.at_hand for store in self._stores):
+            return None
+        if self._ranges is None:
+            self._ranges = RangeSegments(self._listing(), self._stores, at_hand=True)
+        kinds = families(column.type) if column.type.name == "decimal" else _FILE_TYPES.get(column.type.name, ())
+        return self._ranges.load([((found[0],), kind) for kind in kinds], found[1])
+
     def _load_manifests(self, column: ScanColumn) -> ColumnStats | None:
         found = self._field(column)
         if found is None:
@@ -342,32 +334,3 @@ def _narrower(old: pa.Array, old_exact: Mask, new: pa.Array, new_exact: bool, be
     both = pa.concat_arrays([old, new])
     at = np.arange(len(old)) + np.where(take_new, len(old), 0)
     return both.take(pa.array(at)), np.where(take_new, new_exact, old_exact)
-
-
-def _typed(columns: Columns, snapshot: Snapshot) -> Columns:
-    """The columns of the wire in the domains of their types."""
-    types = {str(id_): kind for id_, kind in snapshot.fields.values()}
-    for id_, fields in snapshot.specs.items():
-        types.update({f"{id_}.{position}": field.type for position, field in enumerate(fields)})
-    out: Columns = {}
-    for name, array in columns.items():
-        what, _, which = name.partition(".")
-        kind = types.get(which)
-        if which.endswith(".high"):
-            continue
-        if what in ("low", "high", "part") and kind is not None and kind.domain is not None:
-            if kind.name == "decimal":
-                out[name] = _decimals(array, columns[f"{name}.high"], kind.domain)
-            else:
-                out[name] = array.cast(kind.domain)
-        else:
-            out[name] = array.cast(pa.int64()) if pa.types.is_int32(array.type) else array
-    return out
-
-
-def _decimals(low: pa.Array, high: pa.Array, domain: pa.DataType) -> pa.Array:
-    """Two halves of 128 bits as decimals."""
-    words = np.empty((len(low), 2), np.int64)
-    words[:, 0] = pc.fill_null(low, 0).to_numpy(zero_copy_only=False)
-    words[:, 1] = pc.fill_null(high, 0).to_numpy(zero_copy_only=False)
-    return pa.Array.from_buffers(domain, len(low), [low.buffers()[0], pa.py_buffer(words.tobytes())])

@@ -66,6 +66,20 @@ class Listing:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """Files whose values can be read, and how a scan of them finds the columns that are asked for (None: all)."""
+
+    listing: Listing
+    columns: frozenset[str] | frozenset[int] | None = None
+    """By their names in the files, in lower case, or by their ids there."""
+    by_id: bool = False
+    dated: bool = True
+    """``mtimes`` are those of the files. If not, they are numbers that name the commit which added each file."""
+    of_table: bool = False
+    """The table's own metadata lists them, so they may lie anywhere: they are kept with the table all the same."""
+
+
 def partition_values(values: Sequence[Any], kind: DataType) -> pa.Array | None:
     """Partition values of the wire in the type's domain; None if it has none, or if a value is not of the type."""
     if kind.domain is None:

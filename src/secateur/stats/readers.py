@@ -17,8 +17,9 @@ import pyarrow as pa
 from secateur.errors import WireError
 from secateur.stats.delta import DeltaSource, DeltaTable
 from secateur.stats.filestats import FileStats, Mask
-from secateur.stats.iceberg import IcebergTable, Snapshot
-from secateur.stats.listing import Listing
+from secateur.stats.iceberg import IcebergTable
+from secateur.stats.listing import Listing, Values
+from secateur.stats.snapshot import Snapshot
 from secateur.stats.store import Store
 from secateur.stats.tablestats import TableStats
 
@@ -57,6 +58,13 @@ class Table(Protocol):
         """The files whose footers a collection would read if the stores do not have them, None if none."""
 
     @property
+    def incomplete(self) -> bool:
+        """Whether some of it may have to be asked for, as a :class:`PartialTable` does."""
+
+    def values(self, columns: Collection[str] | None) -> Values | None:
+        """The files whose values a collection of range-sets would read, None if they are not known here."""
+
+    @property
     def row_group_counts(self) -> pa.Array:
         """How many row groups each file has, null = unknown."""
 
@@ -66,10 +74,10 @@ class Table(Protocol):
 
 @runtime_checkable
 class PartialTable(Table, Protocol):
-    """A table whose files are in groups, and of which only those groups are loaded that a query asks for."""
+    """A table that is loaded in parts, as queries ask for them: of some groups of its files, or of some properties."""
 
     def wanted(self, opened: Mask, names: Collection[str], *, filtered: bool) -> dict[str, Any] | None:
-        """What the JVM has to send before the files of these groups can be judged, None if nothing."""
+        """What the JVM has to send before the files of these groups can be judged by these columns, None if nothing."""
 
     def extend(self, wire: dict[str, Any]) -> None:
         """Takes in what the JVM sent for :meth:`wanted`."""
@@ -83,12 +91,14 @@ class Reader:
     load: Callable[[Any, Sequence[Store]], Table]
     extend: Callable[[dict[str, Any], Any], Source] | None = None
     """For a wire that says what changed since another source."""
+    lists_files: bool = False
+    """The table's own metadata lists its files, which may lie anywhere; its root is a folder."""
 
 
 READERS: dict[str, Reader] = {
     "files": Reader(Listing.from_wire, TableStats.load),
-    "delta": Reader(DeltaSource.from_wire, DeltaTable.load, DeltaSource.from_wire),
-    "iceberg": Reader(Snapshot.from_wire, IcebergTable.load),
+    "delta": Reader(DeltaSource.from_wire, DeltaTable.load, DeltaSource.from_wire, lists_files=True),
+    "iceberg": Reader(Snapshot.from_wire, IcebergTable.load, lists_files=True),
 }
 """By the ``kind`` that a file set has on the wire."""
 

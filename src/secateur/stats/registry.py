@@ -10,12 +10,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from secateur.options import Options
 from secateur.report.summary import Reason
 from secateur.stats.collect import CollectReport, collect_listing, collect_ranges
-from secateur.stats.listing import Listing
+from secateur.stats.fileranges import SMALL
 from secateur.stats.readers import PartialTable, Reader, Source, Table
 from secateur.stats.store import Store, stores_for
 
@@ -24,7 +25,8 @@ log = logging.getLogger("secateur")
 _TABLES = 64
 _RELOAD_SECONDS = 10.0
 _REWRITE = "rewrite these files with a writer that records them"
-_NO_RANGES = "range-sets are made of plain Parquet tables only"
+_NOT_PARQUET = "files are not Parquet: they have no range-sets"
+_NO_RANGES = "where its files are is not known, so no range-sets were made"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +130,17 @@ class Registry:
         options: Options,
         progress: bool | None = None,
         ranges: Ranges | None = None,
+        part: dict[str, Any] | None = None,
     ) -> CollectReport:
-        """Collects what is missing now, range-sets too if wanted, and waits for it."""
+        """Collects what is missing now, range-sets too if wanted, and waits for it.
+
+        ``part`` is what the JVM says of the files of a table that is loaded in parts.
+        """
         self.admit(((source, reader),), (source.fingerprint,))
         with self._lock:
             entry = self._entries[source.fingerprint]
         self._load(entry, options)
-        return self._collect(entry, progress, ranges)
+        return self._collect(entry, progress, ranges, part)
 
     def wait(self, seconds: float = 600.0) -> None:
         """Waits until no collection is under way."""
@@ -151,7 +157,9 @@ class Registry:
             # Another session may have collected meanwhile.
             stale = entry.table is not None and entry.table.missing.any() and now - entry.loaded > _RELOAD_SECONDS
             if entry.table is None or (stale and not entry.collecting):
-                entry.stores = stores_for(entry.source.roots, options.stats_dir or None)
+                entry.stores = stores_for(
+                    entry.source.roots, options.stats_dir or None, folders=entry.reader.lists_files
+                )
                 entry.table = entry.reader.load(entry.source, entry.stores)
                 entry.loaded = now
             return entry.table
@@ -173,32 +181,47 @@ class Registry:
         finally:
             entry.collecting = False
 
-    def _collect(self, entry: _Entry, progress: bool | None, ranges: Ranges | None = None) -> CollectReport:
+    def _collect(
+        self,
+        entry: _Entry,
+        progress: bool | None,
+        ranges: Ranges | None = None,
+        part: dict[str, Any] | None = None,
+    ) -> CollectReport:
         table = entry.table if entry.table is not None else entry.reader.load(entry.source, entry.stores)
         files = table.uncollected
         if files is None:
-            entry.collected = True
             missing = int(table.missing.sum())
-            problems = [f"{missing} files have no statistics there: {_REWRITE}"] if missing else []
-            problems += [_NO_RANGES] if ranges is not None else []
-            return CollectReport(entry.source.count, 0, 0, 0.0, "in the table's own metadata", "; ".join(problems))
-        report = collect_listing(files, entry.stores, self._spark, progress=progress)
-        report = replace(report, files_total=entry.source.count)
-        if ranges is not None and isinstance(entry.source, Listing):
-            made = collect_ranges(
-                entry.source,
-                entry.stores,
-                self._spark,
-                most=ranges.most,
-                columns=ranges.columns,
-                progress=progress,
-            )
-            report = report.followed_by(made)
-        elif ranges is not None:
-            report = replace(report, problem="; ".join(p for p in (report.problem, _NO_RANGES) if p))
+            problem = f"{missing} files have no statistics there: {_REWRITE}" if missing else ""
+            report = CollectReport(entry.source.count, 0, 0, 0.0, "in the table's own metadata", problem)
+        else:
+            report = collect_listing(files, entry.stores, self._spark, progress=progress)
+            report = replace(report, files_total=entry.source.count)
+        if ranges is not None:
+            if files is not None:  # by now it is known how many rows there are
+                table = entry.reader.load(entry.source, entry.stores)
+            report = report.followed_by(self._made(table, entry, ranges, part, progress))
+        elif files is None:
+            entry.collected = True
+            return report
         with entry.lock:
             entry.table = entry.reader.load(entry.source, entry.stores)
             entry.loaded = time.monotonic()
             entry.collected = True
             entry.problem = report.problem
         return report
+
+    def _made(
+        self, table: Table, entry: _Entry, ranges: Ranges, part: dict[str, Any] | None, progress: bool | None
+    ) -> CollectReport:
+        if part is not None and isinstance(table, PartialTable):
+            table.extend(part)
+        values = table.values(ranges.columns)
+        if values is None:
+            return CollectReport(entry.source.count, 0, 0, 0.0, "nowhere", _NO_RANGES)
+        rows = table.files.rows
+        small = not rows.null_count and (pc.sum(rows).as_py() or 0) <= SMALL
+        made = collect_ranges(values, entry.stores, self._spark, most=ranges.most, listed=small, progress=progress)
+        if others := values.listing.paths.null_count:
+            made = replace(made, problem="; ".join(p for p in (made.problem, f"{others} {_NOT_PARQUET}") if p))
+        return made

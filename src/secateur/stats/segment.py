@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from secateur.stats.footers import FIXED, Path, decode_key
+from secateur.stats.footers import FIXED, Key, decode_key
 
 FORMAT = {"secateur.format": "1"}
 
@@ -55,7 +55,7 @@ class Segment:
         if missing:
             raise ValueError(f"{name} has no columns {sorted(missing)}")
         # (column, file type) of every column with statistics
-        self.families: frozenset[tuple[Path, str]] = frozenset(
+        self.families: frozenset[tuple[Key, str]] = frozenset(
             key[:2] for key in map(decode_key, self.columns) if key is not None
         )
         self.file_rows = self._layout()

@@ -31,6 +31,7 @@ MAX_SEGMENTS = 16
 DAY_MS = 86_400_000
 # Hidden from Spark even where a pattern such as `t/*/*` reaches into the folder, and from others' `**/*.parquet`.
 _STATS, _RANGES, _SUFFIX = "_stats-", "_ranges-", ".segment"
+_PATIENCE = 0.05
 
 
 class Store:
@@ -40,9 +41,13 @@ class Store:
     written, statistics live as long as this object: ``writable`` is False and ``problem`` says why.
     """
 
-    def __init__(self, base: str, directory: str | None = None, prefix: str = _STATS) -> None:
+    def __init__(
+        self, base: str, directory: str | None = None, prefix: str = _STATS, *, anywhere: bool = False
+    ) -> None:
         self._prefix = prefix
+        self._anywhere = anywhere
         self._ranges = Store(base, directory, _RANGES) if prefix == _STATS else self
+        self._table_ranges = Store(base, directory, _RANGES, anywhere=True) if prefix == _STATS else self
         self.base = base.rstrip("/")
         scheme, authority, path = split_path(self.base)
         if directory is None:
@@ -57,11 +62,17 @@ class Store:
         self._loaded: dict[str, Segment] = {}
         self._memory: dict[str, Segment] = {}
         self._lock = threading.RLock()
+        self._looking: threading.Thread | None = None
 
     @property
     def ranges(self) -> Store:
         """Where range-sets are kept: segments of their own in the same folder, since few files or columns have them."""
         return self._ranges
+
+    @property
+    def table_ranges(self) -> Store:
+        """The same for a table whose own metadata lists its files: they are kept here wherever they lie."""
+        return self._table_ranges
 
     @property
     def text(self) -> str:
@@ -72,6 +83,21 @@ class Store:
         """Every segment that can be believed, oldest first."""
         with self._lock:
             return self._segments()
+
+    def look(self, seconds: float = _PATIENCE) -> None:
+        """Reads what there is, for :attr:`at_hand`. For storage that does not answer soon nobody waits."""
+        if split_path(self.home)[0] == "file":
+            self.segments()
+        elif self._looking is None or not self._looking.is_alive():
+            self._looking = threading.Thread(target=self.segments, name="secateur-store", daemon=True)
+            self._looking.start()
+            self._looking.join(seconds)
+
+    @property
+    def at_hand(self) -> tuple[Segment, ...]:
+        """The segments that were read by now."""
+        loaded, memory = dict(self._loaded), dict(self._memory)
+        return (*loaded.values(), *(s for n, s in memory.items() if n not in loaded))
 
     def _segments(self) -> tuple[Segment, ...]:
         for _ in range(5):
@@ -85,7 +111,7 @@ class Store:
             except Exception as error:
                 LOG.warning("statistics in %s cannot be read: %s", self.home, error)
                 break
-        return (*self._loaded.values(), *(s for n, s in self._memory.items() if n not in self._loaded))
+        return self.at_hand
 
     def append(self, table: pa.Table) -> int:
         """Adds what ``read_footers`` found of files below ``base``; returns for how many. Failed files are left out."""
@@ -98,15 +124,15 @@ class Store:
             return len(self._write(content).file_rows)
 
     def relative(self, paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-        """Paths relative to ``base``, null for those outside."""
-        result = pa.nulls(len(paths), pa.string())
+        """Paths relative to ``base``; those outside are null, or whole if files may lie anywhere."""
+        result = paths.cast(pa.string()) if self._anywhere else pa.nulls(len(paths), pa.string())
         for spelling in _spellings(self.base):
             inside = pc.starts_with(paths, f"{spelling}/")
             if pc.any(inside).as_py():
                 found = pc.utf8_slice_codeunits(paths, len(spelling) + 1)
                 if pc.all(inside).as_py():
                     return found
-                result = pc.if_else(inside, found, result)
+                result = pc.if_else(pc.fill_null(inside, False), found, result)
         return result
 
     def compact(self, listing: Listing) -> bool:
@@ -199,13 +225,13 @@ class Store:
         return segment
 
 
-def stores_for(roots: Sequence[str], directory: str | None = None) -> tuple[Store, ...]:
-    """The stores that keep the statistics of a table with these roots.
+def stores_for(roots: Sequence[str], directory: str | None = None, *, folders: bool = False) -> tuple[Store, ...]:
+    """The stores that keep the statistics of a table with these roots, of which ``folders`` says that none is a file.
 
     A root that is the only one and a directory has its own; a file, or one root of several, is kept with its parent.
     """
     bases = [root.rstrip("/") for root in roots]
-    known = len(bases) == 1 and (bases[0], directory or None) in _OPEN
+    known = len(bases) == 1 and (folders or (bases[0], directory or None) in _OPEN)
     if not known and (len(bases) != 1 or _is_file(bases[0])):
         bases = [base.rsplit("/", 1)[0] for base in bases]
     return tuple(_open(base, directory or None) for base in dict.fromkeys(bases))

@@ -7,7 +7,7 @@ a file's top-level columns matches reads as NULL in every row, unless it has an 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from secateur.query.types import DataType
 from secateur.stats.fileranges import FileRanges
 from secateur.stats.filestats import ColumnStats, FileStats, Mask, ScanColumn
-from secateur.stats.footers import FIXED, OPTIONAL, STATISTICS, Path, decode_key, domain, encode_key
-from secateur.stats.listing import Listing
-from secateur.stats.rangescan import CELLS
+from secateur.stats.footers import FIXED, OPTIONAL, STATISTICS, Key, Path, decode_key, domain, encode_key
+from secateur.stats.listing import Listing, Values
+from secateur.stats.rangesegments import RangeSegments, found_at
 from secateur.stats.segment import Segment
 from secateur.stats.store import Store
 
@@ -82,6 +82,15 @@ class TableStats:
     def uncollected(self) -> Listing:
         """All: what the stores have is found out when it is collected."""
         return self.listing
+
+    @property
+    def incomplete(self) -> bool:
+        """A listing is all there is."""
+        return False
+
+    def values(self, columns: Collection[str] | None) -> Values:
+        """All files, columns by their names in any case."""
+        return Values(self.listing, None if columns is None else frozenset(name.lower() for name in columns))
 
     @property
     def missing(self) -> Mask:
@@ -154,8 +163,8 @@ class TableStats:
     def _data(self, column: ScanColumn, row: Ints, rows: pa.Array) -> ColumnStats | None:
         paths, match = self._matches(column, row)
         absent = pa.array((match == _ABSENT) & (not column.has_default))
-        stored = frozenset[tuple[Path, str]]().union(*(s.families for s in self._segments))
-        found = [(path, family) for path in paths for family in _families(column.type) if (path, family) in stored]
+        stored = frozenset[tuple[Key, str]]().union(*(s.families for s in self._segments))
+        found = [(path, family) for path in paths for family in families(column.type) if (path, family) in stored]
         if not found and not pc.any(absent).as_py():
             return None
         self._fetch([encode_key(*key, statistic) for key in found for statistic in STATISTICS])
@@ -182,9 +191,10 @@ class TableStats:
         if column.kind != "data" or column.path or not self._ranges:
             return None
         paths, match = self._matches(column, self._row)
-        keys = [(path, family) for path in paths for family in _families(column.type)]
+        keys = [(path, family) for path in paths for family in families(column.type)]
         absent = (match == _ABSENT) & (not column.has_default)
-        return self._ranges.load(keys, [match == paths.index(path) for path, _ in keys], absent, column.type.domain)
+        here = [match == paths.index(path) for path, _ in keys]
+        return self._ranges.load(keys, column.type.domain, here, absent)
 
     def _matches(self, column: ScanColumn, row: Ints) -> tuple[list[Path], Ints]:
         """The paths under which files have a column, and for each entry which of them, or why none."""
@@ -204,69 +214,6 @@ class TableStats:
                 paths.append(path)
             codes.append(paths.index(path) if isinstance(path, tuple) else path)
         return paths, np.array(codes, dtype=np.int64)[at]
-
-
-class RangeSegments:
-    """The range-sets in the stores, for the files of a listing; read when a column is asked for."""
-
-    def __init__(self, listing: Listing, stores: Sequence[Store]) -> None:
-        self._listing = listing
-        self._segments = [(store, segment) for store in stores for segment in store.segments()]
-        self._positions: dict[str, Ints] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._segments)
-
-    def load(
-        self, keys: Sequence[tuple[Path, str]], here: Sequence[Mask], absent: Mask, domain: pa.DataType
-    ) -> FileRanges | None:
-        """The ranges of a column, known by each key where ``here`` says so; ``absent`` marks files that lack it."""
-        parts: list[list[pa.Array]] = [[pa.nulls(0, t)] for t in (*(pa.list_(domain),) * 2, pa.bool_(), pa.bool_())]
-        row, count = np.full(self._listing.count, -1, np.int64), 0
-        for store, segment in self._segments:
-            for key, mask in zip(keys, here, strict=True):
-                if key not in segment.families:
-                    continue
-                table = segment.read([encode_key(*key, cell) for cell in CELLS])
-                arrays = [column.combine_chunks() for column in table.columns]
-                at = self._at(store, segment)
-                fit = (at >= 0) & mask[at] & arrays[0].is_valid().to_numpy(zero_copy_only=False)
-                row[at[fit]] = count + np.flatnonzero(fit)  # of several for one file, the last wins
-                for part, array in zip(parts, arrays, strict=True):
-                    part.append(array.cast(part[0].type))
-                count += segment.count
-        if not count:
-            return None
-        # A file without the column reads as NULL: no values at all.
-        for part, value in zip(parts, ([], [], True, False), strict=True):
-            part.append(pa.array([value], part[0].type))
-        row = np.where(absent, count, row)
-        where = pa.array(row, mask=row < 0)
-        return FileRanges.of_lists(*(pa.concat_arrays(part).take(where) for part in parts))
-
-    def _at(self, store: Store, segment: Segment) -> Ints:
-        if segment.name not in self._positions:
-            self._positions[segment.name] = positions(self._listing, store, segment)
-        return self._positions[segment.name]
-
-
-def positions(listing: Listing, store: Store, segment: Segment) -> Ints:
-    """Where the files of a segment of range-sets are in a listing, -1 = nowhere."""
-    return found_at(listing, store, segment.read(["path", "length", "mtime"]))
-
-
-def found_at(listing: Listing, store: Store, key: pa.Table) -> Ints:
-    """Where a store's files are in a listing: the same path, length and modification time (rule S8); -1 = nowhere."""
-    if not listing.count:
-        return np.full(len(key), -1, np.int64)
-    relative = store.relative(listing.paths)
-    position = pc.fill_null(pc.index_in(key["path"], value_set=relative, skip_nulls=True), -1).to_numpy()
-    same = (
-        (position >= 0)
-        & (listing.lengths[position] == key["length"].to_numpy())
-        & (listing.mtimes[position] == key["mtime"].to_numpy())
-    )
-    return np.where(same, position, -1)
 
 
 def _find(column: ScanColumn, names: Sequence[str], fields: str | None) -> Path | int:
@@ -335,7 +282,8 @@ def _folds(name: str) -> set[str]:
     return {name.lower(), name.upper().lower(), name.casefold()}
 
 
-def _families(kind: DataType) -> tuple[str, ...]:
+def families(kind: DataType) -> tuple[str, ...]:
+    """The file types that Spark reads as a type without changing a value."""
     if kind.name == "decimal":
         return tuple(f"decimal({p},{kind.scale})" for p in range(max(1, kind.scale), kind.precision + 1))
     return FAMILIES.get(kind.name, ())

@@ -316,8 +316,8 @@ public final class Bridge {
     }
   }
 
-  /** The scans of an analyzed plan with the listings of those that can have statistics. */
-  public String listings(SparkSession session, LogicalPlan plan) throws Exception {
+  /** The scans of an analyzed plan with the listings of those that can have statistics, and with the paths of their files if asked. */
+  public String listings(SparkSession session, LogicalPlan plan, boolean paths) throws Exception {
     PlanWriter writer = new PlanWriter(true, new QueryState(0, true), session.sessionState().conf());
     writer.plan(plan);
     StringBuilder out = new StringBuilder("[");
@@ -326,6 +326,8 @@ public final class Bridge {
       out.append(i > 0 ? ",{\"scan\":" : "{\"scan\":");
       scan.write(out, i);
       if (scan.files != null) scan.files.write(out.append(",\"listing\":"));
+      Map part = paths && scan.files != null ? scan.files.paths() : null;
+      if (part != null) scan.files.write(out.append(",\"part\":"), part);
       out.append('}');
     }
     return out.append(']').toString();

@@ -23,6 +23,11 @@ abstract class FileSet {
     throw new UnsupportedOperationException(fingerprint + " has no parts");
   }
 
+  /** The part that has the paths of all files, null if they are in the whole. */
+  Map paths() throws Exception {
+    return null;
+  }
+
   /** Whether to send it unasked: it is small, and Python cannot have it yet. */
   boolean isNews() {
     return false;

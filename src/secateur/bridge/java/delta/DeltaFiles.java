@@ -114,7 +114,7 @@ final class DeltaFiles extends FileSet {
   }
 
   private static String columns(Snapshot snapshot) {
-    StringBuilder out = new StringBuilder("\"cols\":[");
+    StringBuilder out = new StringBuilder("\"by_id\":").append(byId(snapshot)).append(",\"cols\":[");
     DeltaStats.describe(snapshot.metadata().schema(), "", "", out);
     StructType partitions = snapshot.metadata().partitionSchema();
     out.append("],\"pcols\":[");
@@ -225,8 +225,7 @@ final class DeltaFiles extends FileSet {
 
   /** Where the files are of which the log has no statistics, and when they were written: their footers have some. */
   private void bare(Bulk bulk, DeltaStats said, int from) throws Exception {
-    // By id, columns of files may have any names.
-    if (snapshot.metadata().columnMappingMode().name().equals("id")) return;
+    if (byId(snapshot)) return; // columns of files may have any names
     String inside = snapshot.deltaLog().dataPath() + "/"; // what is collected is kept with the table
     String[] paths = null;
     long[] times = null;
@@ -244,6 +243,34 @@ final class DeltaFiles extends FileSet {
     if (paths == null) return;
     bulk.strings("path", paths);
     bulk.longs("time", times, null);
+  }
+
+  private static boolean byId(Snapshot snapshot) {
+    return snapshot.metadata().columnMappingMode().name().equals("id");
+  }
+
+  Map paths() {
+    return new HashMap();
+  }
+
+  /** Where all files are, and when they were written. */
+  void write(StringBuilder out, Map part) throws Exception {
+    String[] paths = new String[count];
+    long[] times = new long[count];
+    String inside = snapshot.deltaLog().dataPath() + "/";
+    for (int i = 0; i < count; i++) {
+      String path = files[i].path();
+      // Others are absolute, or have characters that are escaped.
+      boolean plain = path.indexOf('%') < 0 && path.indexOf(':') < 0 && path.charAt(0) != '/';
+      paths[i] = plain ? inside + path : index.absolutePath(path).toString();
+      times[i] = files[i].modificationTime();
+    }
+    Json.field(out.append('{'), "fp", fingerprint);
+    Bulk bulk = new Bulk();
+    bulk.strings("path", paths);
+    bulk.longs("time", times, null);
+    bulk.write(out.append(",\"bulk\":"));
+    out.append('}');
   }
 
   private static void partition(StringBuilder out, InternalRow row, StructType schema) {

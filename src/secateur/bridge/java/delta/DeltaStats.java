@@ -66,7 +66,7 @@ final class DeltaStats {
     }
   }
 
-  /** The leaves in the same order, as [[names on the way], type, whether the type was widened, [names in the files]]. */
+  /** The leaves in the same order, as [[names on the way], type, whether the type was widened, [names in the files], id in the files or -1]. */
   static void describe(StructType schema, String way, String physicalWay, StringBuilder out) {
     for (int i = 0; i < schema.length(); i++) {
       StructField field = schema.fields()[i];
@@ -80,7 +80,8 @@ final class DeltaStats {
       }
       if (out.charAt(out.length() - 1) == ']') out.append(',');
       Json.string(out.append("[[").append(name).append("],"), field.dataType().catalogString());
-      out.append(field.metadata().contains("delta.typeChanges") ? ",1,[" : ",0,[").append(physical).append("]]");
+      out.append(field.metadata().contains("delta.typeChanges") ? ",1,[" : ",0,[").append(physical).append("],");
+      out.append(DeltaColumnMapping$.MODULE$.hasColumnId(field) ? DeltaColumnMapping$.MODULE$.getColumnId(field) : -1).append(']');
     }
   }
 

@@ -4,6 +4,7 @@ import com.google.common.cache.Cache;
 import com.google.common.cache.CacheBuilder;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
@@ -15,6 +16,7 @@ import java.util.concurrent.Future;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.MetadataColumns;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.io.FileIO;
@@ -194,6 +196,16 @@ final class IcebergFiles extends FileSet {
   void write(StringBuilder out) throws Exception {
     unsent = false;
     IcebergWriter.snapshot(this, keys, out);
+  }
+
+  Map paths() {
+    List all = new ArrayList();
+    for (int i = 0; i < manifests.length; i++) all.add(Integer.valueOf(i));
+    Map part = new HashMap();
+    part.put("files", all);
+    part.put("columns", Collections.singletonList(Integer.valueOf(MetadataColumns.FILE_PATH.fieldId())));
+    part.put("deletes", new ArrayList());
+    return part;
   }
 
   void write(StringBuilder out, Map parts) throws Exception {

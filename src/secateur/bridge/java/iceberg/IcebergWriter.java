@@ -13,6 +13,7 @@ import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.FileContent;
 import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.MetadataColumns;
 import org.apache.iceberg.PartitionField;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.types.Conversions;
@@ -204,13 +205,33 @@ final class IcebergWriter {
     bulk.longs("sizes", sizes, null);
     bulk.ints("groups", groups, grouped);
     Iterator wanted = ids.iterator();
-    while (wanted.hasNext()) column(files.schema.findField(((Number) wanted.next()).intValue()), parts, n, bulk);
+    while (wanted.hasNext()) {
+      int id = ((Number) wanted.next()).intValue();
+      if (id == MetadataColumns.FILE_PATH.fieldId()) paths(parts, n, bulk);
+      else column(files.schema.findField(id), parts, n, bulk);
+    }
     Iterator it = files.table.specs().values().iterator();
     while (it.hasNext()) {
       PartitionSpec spec = (PartitionSpec) it.next();
       for (int p = 0; p < spec.fields().size(); p++) partition(files, spec, p, chosen, parts, n, bulk);
     }
     return bulk;
+  }
+
+  /** Where the files are that range-sets can be made of, and the snapshots that they came with. */
+  private static void paths(ManifestStats[] parts, int n, Bulk bulk) throws Exception {
+    String[] paths = new String[n];
+    long[] added = new long[n];
+    int at = 0;
+    for (int m = 0; m < parts.length; m++) {
+      for (int i = 0; i < parts[m].files.length; i++, at++) {
+        added[at] = parts[m].added[i];
+        boolean fits = parts[m].files[i].format() == org.apache.iceberg.FileFormat.PARQUET && added[at] != ManifestStats.Column.MISSING;
+        if (fits) paths[at] = parts[m].files[i].location();
+      }
+    }
+    bulk.strings("path", paths);
+    bulk.longs("added", added, null);
   }
 
   private static void column(Types.NestedField field, ManifestStats[] parts, int n, Bulk bulk) throws Exception {

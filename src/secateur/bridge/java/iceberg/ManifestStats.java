@@ -36,6 +36,7 @@ final class ManifestStats {
 
   final DataFile[] files;
   final Map columns; // field id -> Column
+  long[] added; // the snapshot that each file came with, MISSING if that is not known
   private final Map ignored = new HashMap();
   private final List[] seen = {new ArrayList(), new ArrayList(), new ArrayList(), new ArrayList(), new ArrayList()}; // of Column, by statistic
 
@@ -56,15 +57,23 @@ final class ManifestStats {
       ManifestStats out = new ManifestStats(null, new HashMap());
       CloseableIterator it = entries.iterator();
       Method file = null;
+      Method snapshot = null;
+      long[] added = new long[expected];
       while (it.hasNext()) {
         Object entry = it.next();
         if (file == null) file = Reflect.method(entry.getClass(), "file", 0);
+        if (snapshot == null) snapshot = Reflect.method(entry.getClass(), "snapshotId", 0);
         DataFile next = (DataFile) Reflect.invoke(file, entry, new Object[0]);
+        Long id = (Long) Reflect.invoke(snapshot, entry, new Object[0]);
+        if (files.size() == added.length) added = Arrays.copyOf(added, 2 * added.length + 1);
+        added[files.size()] = id == null ? Column.MISSING : id.longValue();
         out.note(next, files.size(), expected, types);
         files.add(next.copyWithoutStats());
       }
       it.close();
-      return new ManifestStats((DataFile[]) files.toArray(new DataFile[files.size()]), out.columns);
+      ManifestStats all = new ManifestStats((DataFile[]) files.toArray(new DataFile[files.size()]), out.columns);
+      all.added = added;
+      return all;
     } finally {
       reader.close();
     }
