@@ -1,13 +1,16 @@
 """The tables of :mod:`tests.fuzz.tables` as a lake: Parquet, Delta and Iceberg, each with what is awkward about it.
 
 All rows of some files are put in one order and dealt out anew, so that the files of a table are clustered by one column
-or by none; some are empty. Three columns come in addition: ``id`` numbers the rows, ``g`` is one group in most of the
-files, and ``v`` says nothing about them. Parquet files have several row groups, some have no statistics, or none of
-some columns, or none were collected. Rows of Delta and Iceberg are deleted by deletion vectors and delete files.
+or by none; some are empty. Some columns come in addition: ``id`` numbers the rows, those of :data:`RISING` follow it
+with ties and NULLs, ``g`` is one group in most of the files, and ``v`` says nothing about them. Parquet files have
+several row groups; some have no statistics, or none of some columns, or none were collected. Rows of Delta and Iceberg
+are deleted by deletion vectors and delete files.
 """
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -21,9 +24,10 @@ from pyspark.sql.functions import col
 
 import secateur
 from tests.fuzz.regressions import settings
-from tests.fuzz.tables import COLUMNS, arrow, tables
+from tests.fuzz.tables import COLUMNS, arrow, column, tables
 
-KINDS = {**COLUMNS, "id": "bigint", "g": "int", "v": "int"}
+RISING = {"x": "bigint", "y": "double", "z": "string", "c": "decimal(12,3)", "day": "date", "at": "timestamp"}
+KINDS = {**COLUMNS, **RISING, "id": "bigint", "g": "int", "v": "int"}
 NAMES = ("parquet_t", "delta_t", "iceberg_t")
 """The views of the three tables."""
 _CLUSTERED = ("i", "l", "d", "q", "s", "da", "ts", "n", "k", "id", "id", "id")
@@ -54,6 +58,17 @@ def _dealt(rng: Random, *, nasty: bool, files: int, text: bool) -> list[pa.Table
     in_order = by == "id" or rng.random() < 0.8
     ids = np.arange(count) if in_order else np.random.default_rng(rng.randrange(99)).permutation(count)
     rows = rows.append_column("id", pa.array(ids, pa.int64()))
+    ties = rng.choice((1, 3, 8))
+    rising = {
+        "x": [n - 100 for n in ids // ties],
+        "y": [{7: math.nan, 11: -0.0, 13: 0.0}.get(n % 40, (n - 120) / 2) for n in (ids // ties).tolist()],
+        "z": [f"{'common' * 6}{n:04}".encode() for n in ids // ties],
+        "c": [Decimal(int(n)) / 8 for n in ids // ties],
+        "day": [19_000 + int(n) for n in ids // ties],
+        "at": [1_700_000_000_000_000 + 1001 * int(n) for n in ids // ties],
+    }
+    for name, values in rising.items():
+        rows = rows.append_column(name, column([None if rng.random() < 0.03 else v for v in values], RISING[name]))
     ends = sorted([0, count, *(rng.randrange(count) for _ in range(files - 2))])
     parts = [rows.slice(start, end - start) for start, end in pairwise(ends)] + [rows.slice(0, 0)]
     return [_numbered(rng, part, i) for i, part in enumerate(parts)]
@@ -68,6 +83,9 @@ def _numbered(rng: Random, part: pa.Table, number: int) -> pa.Table:
     group = rng.choice((0, 0, 1, 1, 2, None, "mixed"))
     groups = [rng.choice((0, 1, 2, None)) if group == "mixed" else group for _ in range(len(part))]
     part = part.append_column("g", pa.array(groups, pa.int32()))
+    for name, type_ in RISING.items():
+        if rng.random() < 0.08:
+            part = part.set_column(part.schema.get_field_index(name), name, column([None] * len(part), type_))
     part = part.append_column("v", pa.array([rng.randrange(5) for _ in range(len(part))], pa.int32()))
     return part.append_column("f", pa.array([number] * len(part), pa.int32()))
 
@@ -121,7 +139,7 @@ def _delta(spark: SparkSession, folder: Path, rng: Random, files: list[pa.Table]
     return spark.read.format("delta").load(str(folder))
 
 
-_DELETED = ("id % 7 = 3", "v = 1 AND id % 2 = 0", "f IN (1, 4) AND id % 3 > 0", "id < 10 AND v > 2", "i > 15")
+_DELETED = ("id % 7 = 3", "f IN (1, 4, 7) AND id % 3 > 0", "f IN (0, 1, 10, 11) AND v <> 3", "id < 10 AND v > 2")
 
 
 def _iceberg(spark: SparkSession, folder: Path, rng: Random, files: list[pa.Table]) -> DataFrame:

@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from tests.fuzz.formats import KINDS, NAMES
+from tests.fuzz.formats import KINDS, NAMES, RISING
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
+_PREFIX = {"g": "g_", "id": "k_", **dict.fromkeys(RISING, "k_")}
+"""Names of columns tell what they are good for: to group by, or to sort by."""
 _KEYS = {
     # What is sorted by, for a column of each kind; the column itself comes first, and most often.
     "whole": ("{}", "-{}", "{} % 7", "abs({})", "{} + 1", "coalesce({}, 3)", "CAST({} AS double)", "nullif({}, 5)"),
@@ -121,8 +123,8 @@ class Queries:
         return self.random.choice(("", "ASC", "DESC", "DESC")) + self.random.choice(("", " NULLS FIRST", " NULLS LAST"))
 
     def key(self, inner: Relation) -> str:
-        # The first column numbers the rows, and tells files apart more often than others.
-        name, type_ = inner.columns[0] if self.random.random() < 0.45 else self.random.choice(inner.columns)
+        rising = [column for column in inner.columns if column[0].startswith("k_")]
+        name, type_ = self.random.choice(rising if rising and self.random.random() < 0.6 else inner.columns)
         shapes = _KEYS[_kind(type_)]
         return (shapes[0] if self.random.random() < 0.65 else self.random.choice(shapes)).replace("{}", name)
 
@@ -156,24 +158,29 @@ class Queries:
         return make(depth)
 
     def leaf(self, sources: Sequence[str] = (), table: str = "") -> Relation:
-        chosen = sources or ["id", "g", *self.random.sample(sorted(KINDS.keys() - {"id", "g", "f"}), 4)]
-        columns = tuple((f"{'g_' if s == 'g' else ''}{self.name()}", KINDS[s], s) for s in chosen)
+        chosen = sources or self.sources()
+        columns = tuple((_PREFIX.get(s, "") + self.name(), KINDS[s], s) for s in chosen)
         selected = ", ".join(f"{self.cased(source)} AS {name}" for name, _, source in columns)
         sql = f"SELECT {selected} FROM {table or self.random.choice(NAMES)}{self.where()}"
         return Relation(sql, tuple((name, type_) for name, type_, _ in columns), (columns[0][0],))
+
+    def sources(self) -> list[str]:
+        """Some columns: the number of the row, the group, some that rise with the number, and any."""
+        others = sorted(KINDS.keys() - _PREFIX.keys())
+        return ["id", "g", *self.random.sample(sorted(RISING), 2), *self.random.sample(others, 2)]
 
     def cased(self, name: str) -> str:
         return name.upper() if self.any_case and self.random.random() < 0.2 else name
 
     def where(self) -> str:
-        roll, at = self.random.random(), self.random.randrange(200)
+        roll, at = self.random.random(), self.random.randrange(120)
         if roll < 0.5:
             return ""
         if roll < 0.65:
             return f" WHERE {self.predicate()}"
         tests = (
             "v = 3", "v > 2", "id % 3 = 0", f"id < {at}", f"id >= {at}", f"id BETWEEN {at} AND {at + 60} AND v <> 2",
-            "g = 1", "g = 0", "g IS NULL", "g IS NOT NULL", "g > 0 AND v = 1", "i > 3", "d < 5", "s >= 'b'",
+            "g = 1", "g = 0", "g IS NULL", "g IS NOT NULL", "g > 0 AND v = 1", "x > 3", "y < 5", "s >= 'b'",
             "da > DATE '2010-01-01'", "i IS NOT NULL", "v = 9", f"id + v > {at}",
         )  # fmt: skip
         return f" WHERE {self.random.choice(tests)}"
@@ -201,6 +208,9 @@ class Queries:
     def grouped(self, depth: int) -> Relation:
         inner = self.relation(depth - 1)
         by = self.random.sample(inner.columns, min(len(inner.columns), self.random.choice((1, 1, 2))))
+        rising = [column for column in inner.columns if column[0].startswith("k_") and column not in by]
+        if rising and self.random.random() < 0.5:
+            by[0] = self.random.choice(rising)
         value, type_ = self.random.choice(inner.columns)
         most, count = self.name(), self.name()
         function = self.random.choice(("max", "min"))
@@ -216,8 +226,8 @@ class Queries:
         return Relation(f"SELECT DISTINCT {', '.join(names)} FROM ({inner.sql})", some, names)
 
     def union(self, depth: int) -> Relation:
-        sources = ["id", "g", *self.random.sample(sorted(KINDS.keys() - {"id", "g", "f"}), 3)]
-        one, other, tag = self.leaf(sources), self.leaf(sources), self.name()
+        sources, tag = self.sources(), self.name()
+        one, other = self.leaf(sources), self.leaf(sources)
         sql = f"SELECT {one.names}, 1 AS {tag} FROM ({one.sql}) UNION ALL SELECT {other.names}, 2 FROM ({other.sql})"
         return Relation(sql, (*one.columns, (tag, "int")), (*one.unique, tag))
 

@@ -16,7 +16,7 @@ def test_random_orders_and_limits_give_the_same_rows(
     for option in ("budget.ms", "filter.budget.ms"):
         spark.conf.set(f"spark.secateur.{option}", 60_000)
     tally = Tally()
-    round_of(spark, pruner, tmp_path, "test", 2, 24, tally, files=6)
+    round_of(spark, pruner, tmp_path, "test", 2, 16, tally, files=6)
     assert tally.wrong == []
-    assert tally.run >= 20
-    assert len({"limit", "topk", "windows", "waves"} & set(tally.by)) >= 3, str(tally)
+    assert tally.run >= 12
+    assert tally.narrowed >= 3, str(tally)
