@@ -14,7 +14,7 @@ help:
 	@echo "make demo   the analyst's queries on a generated lake in three formats, with and without secateur"
 	@echo "make test   lint, types and the tests"
 	@echo "make test-long  the tests that are too long for every run"
-	@echo "make fuzz   random expressions over every function with a rule, put to Spark and to the evaluator, and random joins (COUNT=20000 SEED=1)"
+	@echo "make fuzz   random expressions over every function with a rule, put to Spark and to the evaluator, and random joins, orders and windows (COUNT=20000 SEED=1)"
 	@echo "make bench  the measurements of bench/, as ratios against plain Spark"
 	@echo "make bench-check  TPC-H, TPC-DS and cyclic joins with and without secateur, on three formats: the same rows? (SCALE=1)"
 	@echo "make inputcut     how many bytes these queries need not read, over four layouts, as a picture (SCALE=1)"
@@ -38,6 +38,7 @@ fuzz: java $(READY)
 	$(BIN)/python -m tests.fuzz --count $(COUNT) --seed $(SEED)
 	$(BIN)/python -m tests.fuzz.implied 2000 $(SEED)
 	$(BIN)/python -m tests.fuzz.joins 500 $(SEED)
+	$(BIN)/python -m tests.fuzz.ordered 500 $(SEED)
 
 bench: java $(READY)
 	$(BIN)/python -m bench

@@ -147,3 +147,21 @@ def test_a_random_column_above_a_subquery(spark: SparkSession, same: Same, lake:
             "SELECT k, rand(42), (SELECT max(k) FROM inner_ i WHERE i.k = o.k AND i.k > 7500) FROM outer_ o",
         ):
             same(lambda query=query: spark.sql(query))  # type: ignore[misc]
+
+
+def test_a_condition_that_iceberg_took_over_in_a_subquery(spark: SparkSession, same: Same) -> None:
+    """Iceberg plans subqueries first, and a condition on partitions does not show in the plan any more: LIMIT and
+    ORDER BY … LIMIT counted on rows of other partitions."""
+    rows = spark.range(0, 40, 1, 4).selectExpr("id", "CAST(id DIV 20 AS int) AS g")
+    spark.sql("CREATE TABLE ice.tests.taken (id bigint, g int) USING iceberg PARTITIONED BY (g)")
+    rows.writeTo("ice.tests.taken").option("distribution-mode", "none").append()
+    first = "SELECT id FROM ice.tests.taken WHERE g = 0 ORDER BY id DESC LIMIT 3"
+    for query, files in (
+        (f"SELECT id FROM range(100) WHERE id IN ({first})", 1),
+        ("SELECT (SELECT count(*) FROM (SELECT id FROM ice.tests.taken WHERE g = 0 LIMIT 3))", 1),
+        (f"SELECT (SELECT max(id) FROM ({first}))", 1),
+        ("SELECT (SELECT count(*) FROM (SELECT id FROM ice.tests.taken WHERE g = 0 LIMIT 15))", 2),
+    ):
+        found = same(lambda query=query: spark.sql(query))  # type: ignore[misc]
+        assert found.rows
+        assert found.summary.scans[0].files_kept == files, query

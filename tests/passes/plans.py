@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from secateur.query.expressions import (
     Alias,
@@ -46,6 +47,7 @@ from secateur.query.plan import (
     Window,
 )
 from secateur.query.types import parse_type
+from secateur.stats.fileranges import FileRanges
 from secateur.stats.filestats import FileStats, Mask, ScanColumn
 from tests.reason.language import ColumnEntry, Entry, file_stats
 
@@ -61,6 +63,8 @@ class World:
     """A random plan with its tables."""
 
     random: Random
+    by_row: bool = False
+    """Whether some tables are known row by row."""
     plan: Plan = field(init=False)
     tables: dict[int, Files] = field(default_factory=dict)
     stats: dict[int, FileStats] = field(default_factory=dict)
@@ -92,6 +96,8 @@ class World:
         scan = Scan(len(self.tables), f"t{len(self.tables)}", "parquet", "", read)
         self.tables[scan.id] = files
         self.stats[scan.id] = file_stats([self.entry(rows, columns) for rows in files], scan.columns)
+        if self.by_row and self.random.random() < 0.7:
+            self.stats[scan.id] = self.listed(self.stats[scan.id], files)
         plan: Plan = scan
         if self.random.random() < 0.4:
             plan = Filter(Compare(self.random.choice((">", "<=")), columns[0], self.literal()), plan)
@@ -110,6 +116,21 @@ class World:
             nulls = None if self.random.random() < 0.03 else sum(row[c.id] is None for row in rows)
             known[c.name] = ColumnEntry(low, high, nulls, None)
         return Entry(len(rows), known)
+
+    def listed(self, stats: FileStats, files: Files) -> FileStats:
+        """The same with the values of most files and columns."""
+        columns = {id_ for rows in files for row in rows for id_ in row}
+        lists = {
+            id_: pa.array([self.cells(rows, id_) for rows in files], pa.list_(pa.int64())) for id_ in sorted(columns)
+        }
+        nothing = pa.nulls(len(files), pa.list_(pa.int64())), pa.nulls(len(files), pa.bool_())
+        known = {id_: FileRanges.of_lists(*nothing[:1] * 2, *nothing[1:] * 2, values) for id_, values in lists.items()}
+        return FileStats(stats.rows, stats.sizes, stats.column, ranges=lambda column: known.get(column.id))
+
+    def cells(self, rows: list[Row], id_: int) -> list[int | None] | None:
+        if self.random.random() < 0.05:
+            return [0] if self.random.random() < 0.1 and len(rows) != 1 else None  # as many values as of another file
+        return [row[id_] for row in rows]
 
     def literal(self) -> Literal:
         return Literal(self.random.randrange(12), INT)

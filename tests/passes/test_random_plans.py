@@ -15,11 +15,11 @@ from tests.passes.plans import World
 DIPS = tuple(technique for technique in PASSES if technique.name == "dips")
 
 
-def wrong_plans(seed: str, count: int) -> tuple[list[str], int]:
+def wrong_plans(seed: str, count: int, *, by_row: bool = False) -> tuple[list[str], int]:
     """Plans whose rows differ, and how many plans skip files."""
     wrong, narrowed = [], 0
     for number in range(count):
-        world = World(Random(f"{seed} {number}"))
+        world = World(Random(f"{seed} {number}"), by_row)
         query = Query(number, "late", world.plan)
         decision = run_passes(query, world.stats, passes=DIPS, limits=Limits(filter_seconds=600))
         failed = [r.text for reasons in decision.reasons.values() for r in reasons if r.code == "pass-failed"]
@@ -39,6 +39,12 @@ def test_the_same_rows_come_out() -> None:
     wrong, narrowed = wrong_plans("plans", 3000)
     assert not wrong, wrong[0]
     assert narrowed > 1000
+
+
+def test_the_same_rows_come_out_where_tables_are_known_row_by_row() -> None:
+    wrong, narrowed = wrong_plans("rows", 2000, by_row=True)
+    assert not wrong, wrong[0]
+    assert narrowed > 900
 
 
 MISTAKES = {

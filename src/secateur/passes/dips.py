@@ -9,7 +9,8 @@ Before and after, with a filter that left the first file of part and none of lin
 
 From the files that are kept of a scan follows the set of values that its join column can take, as ranges
 (:mod:`secateur.reason.rangesets`); a kept file whose bounds are unknown can hold anything, and then nothing follows
-(rule S1). Where the set may go is the business of :mod:`secateur.passes.movement`, in which order that of
+(rule S1). Of a small table whose rows are known, the rows that may match tell it (:mod:`secateur.passes.rows_left`).
+Where the set may go is the business of :mod:`secateur.passes.movement`, in which order that of
 :mod:`secateur.passes.schedule`. Each message is sound for the files that are left at that time, and files only become
 fewer, so it stays sound; it is enough that each single one is.
 
@@ -30,7 +31,8 @@ import numpy as np
 
 from secateur.passes.contract import Known, Outcome
 from secateur.passes.movement import Endpoint, Link, Links, links_of, pruning_copies
-from secateur.passes.predicates import random_scans
+from secateur.passes.predicates import random_scans, scan_predicate
+from secateur.passes.rows_left import Rows
 from secateur.passes.schedule import Among, Exchange, schedule
 from secateur.query.expressions import Column
 from secateur.query.expressions import walk as parts_of
@@ -76,8 +78,9 @@ class Talk:
     _scans: dict[int, Scan] = field(default_factory=dict)
     _kept: dict[int, Mask] = field(default_factory=dict)
     _version: Counter[int] = field(default_factory=Counter)
-    """How often each scan was narrowed."""
+    """How often fewer files or rows of each scan were left."""
     _scopes: dict[int, Scope] = field(default_factory=dict)
+    _rows: dict[int, Rows | None] = field(default_factory=dict)
     _facts: dict[Endpoint, Facts | None] = field(default_factory=dict)
     _fine: dict[Endpoint, tuple[Facts | None, Parts | None]] = field(default_factory=dict)
     _values: dict[Endpoint, tuple[int, RangeSet | None]] = field(default_factory=dict)
@@ -172,17 +175,20 @@ class Talk:
         mask = np.zeros(len(self._kept[id_]), np.bool_)
         mask[alive] = meets(found.at(alive) if len(alive) < len(mask) else found, wanted)
         mask = between(*self._finest(link.target), wanted, mask)
+        rows = self._rows_left(id_)
+        fewer_rows = rows is not None and rows.narrow(link.target.expression, wanted, mask)
         left = np.flatnonzero(mask)
-        if len(left) == len(alive):
+        if len(left) == len(alive) and not fewer_rows:
             return False
         self._kept[id_] = mask
         self._version[id_] += 1
         senders = {origin.scan for other in received for origin in other.origins}
         rests_on = self.relies.setdefault(id_, set())
         rests_on |= senders.union(*(self.relies.get(sender, ()) for sender in senders))
-        tables = ", ".join(dict.fromkeys(self._scans[origin.scan].table for origin in link.origins))
-        record = JoinRecord(tables, self._named(link.target), len(received[link]), len(alive), len(left))
-        self.records.append((id_, record))
+        if len(left) < len(alive):
+            tables = ", ".join(dict.fromkeys(self._scans[origin.scan].table for origin in link.origins))
+            record = JoinRecord(tables, self._named(link.target), len(received[link]), len(alive), len(left))
+            self.records.append((id_, record))
         return True
 
     def _held(self, origin: Endpoint) -> RangeSet | None:
@@ -194,6 +200,9 @@ class Talk:
         return known[1]
 
     def _values_in(self, origin: Endpoint, kept: Mask) -> RangeSet | None:
+        rows = self._rows_left(origin.scan)
+        if rows is not None and (held := rows.values(origin.expression)) is not None:
+            return held
         if isinstance(origin.expression, Column):
             scope = self._scope(origin.scan)
             column = column_source(origin.expression, scope.columns)
@@ -216,6 +225,13 @@ class Talk:
             columns = {column.id: column for column in self._scans[id_].columns}
             self._scopes[id_] = scope_of(self.known.stats[id_], columns, self.known.query.settings)
         return self._scopes[id_]
+
+    def _rows_left(self, id_: int) -> Rows | None:
+        """The rows of a small table that may still matter."""
+        if id_ not in self._rows:
+            predicate = scan_predicate(self.known.query, self._scans[id_])
+            self._rows[id_] = Rows.of(self._scope(id_), predicate, self._kept[id_], self.known.limits)
+        return self._rows[id_]
 
     def _named(self, endpoint: Endpoint) -> str:
         """The columns of the scan that an endpoint is about: a union calls them by other names."""

@@ -77,16 +77,12 @@ _RANKS = ("RowNumber", "Rank", "DenseRank")
 
 
 def limited_windows(known: Known) -> Iterator[Limited]:
-    """The scans of which a window needs the first rows only.
-
-    Spark limits windows late. By then Iceberg may have taken over conditions, which the plan does not show any more:
-    nobody could tell which rows arrive.
-    """
+    """The scans of which a window needs the first rows only."""
     for node in walk(known.query.plan):
         if isinstance(node, GroupLimit) and node.function in _RANKS and not node.subqueries:
             different = node.function == "DenseRank"
             limited = _below(node.child, Limited(node.count, node.keys, grouped=different, partition=node.partition))
-            if limited and limited.scan.format != "iceberg":
+            if limited:
                 yield from _usable((limited,), known)
 
 

@@ -138,17 +138,7 @@ class _Split:
             low, high, nulls, nans = (whole.low, whole.high, whole.nulls, whole.nans) if whole else (None,) * 4
             low, high = self._bounds(self.ranges.lows, low), self._bounds(self.ranges.highs, high)
             return ColumnStats(low, high, self._counts(1, nulls), self._counts(2, nans), inexact, inexact)
-        if found is None:
-            return None
-        part, is_whole = found.take(self.owner), pa.array(self.kind == 3)
-        # The row that an entry stands for is any one of the file's.
-        rows = self.files.rows.take(pa.array(self.owner))
-        bounded = pc.or_(part.low.is_valid(), part.high.is_valid())
-        all_null = pc.and_not(pc.equal(part.nulls, rows).fill_null(False), bounded)
-        nulls = pc.if_else(all_null, pa.scalar(1, pa.int64()), _only_zero(part.nulls))
-        nulls = pc.if_else(is_whole, part.nulls, nulls)
-        nans = pc.if_else(is_whole, part.nans, _only_zero(part.nans))
-        return ColumnStats(part.low, part.high, nulls, nans, inexact, inexact)
+        return None if found is None else any_row(found, self.files.rows, self.owner, self.kind == 3)
 
     def _bounds(self, ends: pa.Array, whole: pa.Array | None) -> pa.Array:
         """The ends of ranges, nothing for the parts with NULL and NaN, and the bounds of whole files."""
@@ -160,6 +150,18 @@ class _Split:
         """One in the parts of a kind, none in the others, and the counts of whole files."""
         counts = pa.array((self.kind == kind).astype(np.int64), mask=self.kind == 3)
         return counts if whole is None else pa.concat_arrays([counts[: len(counts) - len(whole)], whole])
+
+
+def any_row(found: ColumnStats, rows: pa.Array, owner: Ints, whole: Mask) -> ColumnStats:
+    """What is known of a column in entries that stand for any one row of their files, or for a whole file."""
+    part, is_whole = found.take(owner), pa.array(whole)
+    bounded = pc.or_(part.low.is_valid(), part.high.is_valid())
+    all_null = pc.and_not(pc.equal(part.nulls, rows.take(pa.array(owner))).fill_null(False), bounded)
+    nulls = pc.if_else(all_null, pa.scalar(1, pa.int64()), _only_zero(part.nulls))
+    nulls = pc.if_else(is_whole, part.nulls, nulls)
+    nans = pc.if_else(is_whole, part.nans, _only_zero(part.nans))
+    inexact = np.zeros(len(owner), np.bool_)
+    return ColumnStats(part.low, part.high, nulls, nans, inexact, inexact)
 
 
 def _only_zero(counts: pa.Array) -> pa.Array:

@@ -102,17 +102,19 @@ def collect_ranges(
     spark: SparkSession | None,
     *,
     most: int,
+    listed: bool = False,
     direct_limit: int = 1,
     progress: bool | None = None,
 ) -> CollectReport:
-    """Makes range-sets of at most ``most`` ranges of the files that have none yet.
+    """Makes range-sets of at most ``most`` ranges of the files that have none yet; ``listed``: keeps all values, too.
 
     Never raises either.
     """
+    wanted = rangescan.Wanted(most, values.columns, values.by_id, values.dated, listed)
     stores = [store.table_ranges if values.of_table else store.ranges for store in stores]
-    files = _without_ranges(values, stores, most)
+    files = _without_ranges(values.listing, stores, wanted)
     bar = Progress(len(files), progress, "making range-sets")
-    read = partial(rangescan.read_ranges, columns=values.columns, most=most, by_id=values.by_id, dated=values.dated)
+    read = partial(rangescan.read_ranges, wanted=wanted)
     report = _collected(files, values.listing, stores, read, spark, direct_limit, bar)
     return replace(report, files_ranged=report.files_read)
 
@@ -152,24 +154,24 @@ def _missing(listing: Listing, stores: Sequence[Store]) -> Chunk:
     return _described(listing, np.flatnonzero(TableStats(listing, stores).missing))
 
 
-def _without_ranges(values: Values, stores: Sequence[Store], most: int) -> Chunk:
+def _without_ranges(listing: Listing, stores: Sequence[Store], wanted: rangescan.Wanted) -> Chunk:
     """The files of which no segment has as many ranges of as many columns."""
-    listing = values.listing
     done = np.zeros(listing.count, np.bool_)
     for store in stores:
         for segment in store.segments():
             table = segment.read(["columns"]).column(0).combine_chunks()
-            answers = [_covers(json.loads(text), values, most) for text in table.dictionary.to_pylist()]
+            answers = [_covers(json.loads(text), wanted) for text in table.dictionary.to_pylist()]
             covered = pa.array(answers, pa.bool_()).take(table.indices).to_numpy(zero_copy_only=False)
             position = positions(listing, store, segment)
             done[position[covered & (position >= 0)]] = True
     return _described(listing, np.flatnonzero(~done & listing.paths.is_valid().to_numpy(zero_copy_only=False)))
 
 
-def _covers(asked: Sequence[Any], values: Values, most: int) -> bool:
-    ranges, columns, *ids = asked
-    enough = columns is None or (values.columns is not None and values.columns <= set(columns))
-    return ranges >= most and enough and bool(ids) == values.by_id
+def _covers(asked: Sequence[Any], wanted: rangescan.Wanted) -> bool:
+    ranges, columns, *marks = asked
+    enough = columns is None or (wanted.columns is not None and set(wanted.columns) <= set(columns))
+    listed = rangescan.VALUES in marks or not wanted.listed
+    return ranges >= wanted.most and enough and ("ids" in marks) == wanted.by_id and listed
 
 
 def _described(listing: Listing, at: Ints) -> Chunk:

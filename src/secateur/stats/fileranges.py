@@ -3,6 +3,8 @@
 Conventions: the ranges of an entry are sorted and disjoint, and every value that is neither NULL nor NaN lies in one of
 them. An entry that is not ``known`` has none listed and may hold anything (rule S1); one that is known and has none
 holds no such value.
+
+Of small tables every value is kept as well, in the order of the rows: see :mod:`secateur.reason.rows`.
 """
 
 from __future__ import annotations
@@ -16,6 +18,9 @@ import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+SMALL = 100_000
+"""Of tables with at most so many rows every value is kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,9 +41,13 @@ class FileRanges:
     """Whether the entry may hold a NULL."""
     nan: Mask
     """Whether the entry may hold a NaN."""
+    values: pa.ListArray | None = None
+    """The value of each row, NULL and NaN among them, null where they are not known; None if they are known nowhere."""
 
     @staticmethod
-    def of_lists(lows: pa.Array, highs: pa.Array, null: pa.Array, nan: pa.Array) -> FileRanges:
+    def of_lists(
+        lows: pa.Array, highs: pa.Array, null: pa.Array, nan: pa.Array, values: pa.ListArray | None = None
+    ) -> FileRanges:
         """From a list of ends and two flags for each entry; what contradicts the conventions is not known."""
         either = pc.or_(lows.is_null(), highs.is_null())
         wrong = pc.or_kleene(either, pc.not_equal(pc.list_value_length(lows), pc.list_value_length(highs)))
@@ -56,6 +65,7 @@ class FileRanges:
             known,
             null.fill_null(True).to_numpy(zero_copy_only=False) | ~known,
             nan.fill_null(True).to_numpy(zero_copy_only=False) | ~known,
+            values,
         )
 
     @property

@@ -155,7 +155,7 @@ class FileStats:
         self._ranges = ranges
         self._range_sets: dict[Reading, FileRanges | None] = {}
         self._columns: dict[Reading, ColumnStats | None] = {}
-        self._derived: dict[tuple[Reading, str], object] = {}
+        self._derived: dict[tuple[Reading | None, str], object] = {}
         self._blocks: FileStats | None = None
 
     def column(self, column: ScanColumn) -> ColumnStats | None:
@@ -182,6 +182,13 @@ class FileStats:
         key = (column.reads, f"{build.__module__}.{build.__qualname__}")
         if key not in self._derived:
             self._derived[key] = build(self, column)
+        return self._derived[key]  # type: ignore[return-value]
+
+    def once(self, build: Callable[[FileStats], T]) -> T:
+        """What ``build`` makes of all of it, kept as long as these statistics are."""
+        key = (None, f"{build.__module__}.{build.__qualname__}")
+        if key not in self._derived:
+            self._derived[key] = build(self)
         return self._derived[key]  # type: ignore[return-value]
 
     def take(self, indices: npt.NDArray[np.int64]) -> FileStats:

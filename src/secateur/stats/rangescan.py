@@ -7,7 +7,8 @@ A row per file: its path, length and modification time, what was asked for in ``
 of a simple type four cells named as in ``footers``: ``lows`` and ``highs`` of the ranges, whether there is a ``null``
 and whether there is a ``nan``. For tables that find their columns by field ids, so are the cells named. What Spark
 would read as another value than Arrow does is left out, hence unknown (rule S1): INT96, unsigned 64-bit numbers beyond
-int64, and dates and timestamps that Spark may shift between calendars.
+int64, and dates and timestamps that Spark may shift between calendars. Of small tables there is a fifth cell,
+``values``: the value of each row.
 
 Each column is read once, a row group at a time; of a row group only the distinct values stay in memory.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -37,80 +39,74 @@ from secateur.stats.footers import (
 from secateur.stats.widest import tightest
 
 CELLS = ("lows", "highs", "null", "nan")
+VALUES = "values"
 TEXT = 64
 """Ends of strings are cut to so many bytes, downwards and upwards."""
+LONG = 256
+"""Strings are not listed if one of them has more bytes."""
 
-# (the lows of ranges, their highs, may hold NULL, may hold NaN)
-_Cell = tuple[pa.Array, pa.Array, bool, bool]
+# (the lows of ranges, their highs, may hold NULL, may hold NaN, the values if wanted)
+_Cell = tuple[pa.Array, pa.Array, bool, bool, pa.Array | None]
 _Cells = dict[tuple[Key, str], _Cell]
 
 
-def asked_for(columns: Collection[str] | Collection[int] | None, most: int, by_id: bool = False) -> str:
-    """What a row of the table answers, as text: how many ranges at most, of which columns (null: of all).
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to read: how many ranges at most, of which columns (None: of all), by their names in lower case or ids."""
 
-    >>> asked_for({"b", "a"}, 20), asked_for({7}, 20, by_id=True)
-    ('[20, ["a", "b"]]', '[20, [7], "ids"]')
-    """
-    return json.dumps([most, None if columns is None else sorted(columns), *(["ids"] if by_id else [])])
+    most: int
+    columns: Collection[str] | Collection[int] | None = None
+    by_id: bool = False
+    dated: bool = True
+    """If not, the length of files has to do, and that they do not change while they are read."""
+    listed: bool = False
+    """Whether every value is to be told, too."""
+
+    @property
+    def text(self) -> str:
+        """What a row of the table answers.
+
+        >>> Wanted(20, {"b", "a"}).text, Wanted(20, {7}, by_id=True, listed=True).text
+        ('[20, ["a", "b"]]', '[20, [7], "ids", "values"]')
+        """
+        marks = [mark for mark, wanted in (("ids", self.by_id), (VALUES, self.listed)) if wanted]
+        return json.dumps([self.most, None if self.columns is None else sorted(self.columns), *marks])
 
 
-def read_ranges(
-    files: Sequence[tuple[str, int, int]],
-    columns: Collection[str] | Collection[int] | None,
-    most: int,
-    by_id: bool = False,
-    dated: bool = True,
-) -> pa.Table:
-    """The range-sets of files given as (path, length, modification time in ms), of some columns or of all (None).
+def read_ranges(files: Sequence[tuple[str, int, int]], wanted: Wanted) -> pa.Table:
+    """The range-sets of files given as (path, length, modification time in ms).
 
-    Columns are named in lower case, or by their ids. A file that cannot be read, or that is not (or no longer) the one
-    described, gives a row with an ``error`` only. If files are not ``dated``, their length has to do, and that they
-    do not change while they are read.
+    A file that cannot be read, or that is not (or no longer) the one described, gives a row with an ``error`` only.
     """
     systems = FileSystems()
-    found = [_try_file(systems, file, columns, most, by_id, dated) for file in files]
-    return _table(files, [cells for cells, _ in found], [error for _, error in found], asked_for(columns, most, by_id))
+    found = [_try_file(systems, file, wanted) for file in files]
+    return _table(files, [cells for cells, _ in found], [error for _, error in found], wanted)
 
 
-def _try_file(
-    systems: FileSystems,
-    file: tuple[str, int, int],
-    wanted: Collection[str] | Collection[int] | None,
-    most: int,
-    by_id: bool,
-    dated: bool,
-) -> tuple[_Cells, str | None]:
+def _try_file(systems: FileSystems, file: tuple[str, int, int], wanted: Wanted) -> tuple[_Cells, str | None]:
     try:
         path, length, time = file
-        return _read_file(
-            systems, (path, length, time if dated else state_of(systems, path)[1]), wanted, most, by_id
-        ), None
+        return _read_file(systems, (path, length, time if wanted.dated else state_of(systems, path)[1]), wanted), None
     except Exception as error:  # whatever it is, the file is unknown and stays (rule S1)
         return {}, f"{type(error).__name__}: {error}"[:500]
 
 
-def _read_file(
-    systems: FileSystems,
-    file: tuple[str, int, int | None],
-    wanted: Collection[str] | Collection[int] | None,
-    most: int,
-    by_id: bool,
-) -> _Cells:
+def _read_file(systems: FileSystems, file: tuple[str, int, int | None], wanted: Wanted) -> _Cells:
     metadata = read_metadata(systems, *file)
     schema = FileSchema(metadata.schema)
-    ids = _ids(metadata.schema) if by_id else {}
+    ids = _ids(metadata.schema) if wanted.by_id else {}
     trust = Trust(metadata.created_by or "", metadata.metadata or {})
     cells: _Cells = {}
     system, local = systems.locate(file[0])
     with system.open_input_file(local) as source:
         reader = pq.ParquetFile(source, metadata=metadata)
         for (path, family), (index, *_) in zip(schema.keys, schema.columns, strict=True):
-            key: Key = (ids[path[0]],) if path[0] in ids else () if by_id else path
-            named = key[0] if by_id and key else path[0].lower()
-            if len(path) > 1 or not key or (wanted is not None and named not in wanted):
+            key: Key = (ids[path[0]],) if path[0] in ids else () if wanted.by_id else path
+            named = key[0] if wanted.by_id and key else path[0].lower()
+            if len(path) > 1 or not key or (wanted.columns is not None and named not in wanted.columns):
                 continue
             convert = _CONVERT.get(family.partition("(")[0])
-            cell = _read_column(reader, index, path[0], family, convert, trust, most) if convert else None
+            cell = _read_column(reader, index, path[0], family, convert, trust, wanted) if convert else None
             if cell is not None:
                 cells[key, family] = cell
     # Once more after the last value was read: had the file been replaced meanwhile, it would show (rule S8).
@@ -136,10 +132,11 @@ def _read_column(
     family: str,
     convert: Callable[[pa.Array], pa.Array | None],
     trust: Trust,
-    most: int,
+    wanted: Wanted,
 ) -> _Cell | None:
     null = nan = False
     parts: list[pa.Array] = [pa.nulls(0, domain(family))]
+    rows: list[pa.Array] = [pa.nulls(0, domain(family))]
     for group in range(reader.metadata.num_row_groups):
         table = reader.reader.read_row_group(group, column_indices=[index], use_threads=False)
         if table.column_names != [name] or table.num_rows != reader.metadata.row_group(group).num_rows:
@@ -148,22 +145,29 @@ def _read_column(
         null = null or column.null_count > 0
         try:
             values = convert(_plain(column).unique().drop_null())
+            chunks = [convert(chunk) for chunk in _plain(column).chunks] if wanted.listed else []
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a value beyond the domain, or a type without order
             return None
         if values is None:
             return None
+        rows += (chunk.cast(domain(family)) for chunk in chunks if chunk is not None)
         values = values.cast(domain(family))
         if pa.types.is_floating(values.type):
             isnan = pc.is_nan(values)
             nan = nan or bool(pc.any(isnan).as_py())
             values = values.filter(pc.invert(isnan))
         parts.append(values)
-    lows, highs = tightest(pa.concat_arrays(parts), most)
+    lows, highs = tightest(pa.concat_arrays(parts), wanted.most)
     if len(lows) and not trust.calendar:
         first = lows[0].as_py()
         if (family == "date" and first < GREGORIAN_DAYS) or (family.startswith("timestamp") and first < MODERN_MICROS):
             return None
-    return (*(_shortened(lows, highs) if family == "string" else (lows, highs)), null, nan)
+    listed = pa.concat_arrays(rows) if wanted.listed else None
+    if family != "string":
+        return lows, highs, null, nan, listed
+    if listed is not None and (pc.max(pc.binary_length(listed)).as_py() or 0) > LONG:
+        listed = None
+    return *_shortened(lows, highs), null, nan, listed
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -237,7 +241,7 @@ def _table(
     files: Sequence[tuple[str, int, int]],
     found: Sequence[_Cells],
     errors: Sequence[str | None],
-    asked: str,
+    wanted: Wanted,
 ) -> pa.Table:
     count = len(files)
     known: dict[str, list[Any]] = {
@@ -245,7 +249,7 @@ def _table(
         "length": [length for _, length, _ in files],
         "mtime": [mtime for _, _, mtime in files],
         "row_groups": [1] * count,
-        "columns": [asked] * count,
+        "columns": [wanted.text] * count,
         "error": list(errors),
     }
     arrays = {}
@@ -262,4 +266,8 @@ def _table(
         arrays[encode_key(path, family, "highs")] = pa.array(highs, bounds)
         arrays[encode_key(path, family, "null")] = pa.array([cell and cell[2] for cell in cells], pa.bool_())
         arrays[encode_key(path, family, "nan")] = pa.array([cell and cell[3] for cell in cells], pa.bool_())
+        if wanted.listed:
+            listed = (None if cell is None else cell[4] for cell in cells)
+            lists = [None if values is None else values.to_pylist() for values in listed]
+            arrays[encode_key(path, family, VALUES)] = pa.array(lists, bounds)
     return pa.table(arrays)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from secateur.stats.fileranges import FileRanges
 from secateur.stats.footers import Key, encode_key
 from secateur.stats.listing import Listing
-from secateur.stats.rangescan import CELLS
+from secateur.stats.rangescan import CELLS, VALUES
 from secateur.stats.segment import Segment
 from secateur.stats.store import Store
 
@@ -41,14 +42,17 @@ class RangeSegments:
     ) -> FileRanges | None:
         """The ranges of a column, known by each key (where ``here`` says so); ``absent`` marks files that lack it."""
         everywhere = np.ones(self._listing.count, np.bool_)
-        parts: list[list[pa.Array]] = [[pa.nulls(0, t)] for t in (*(pa.list_(domain),) * 2, pa.bool_(), pa.bool_())]
+        lists = pa.list_(domain)
+        parts: list[list[pa.Array]] = [[pa.nulls(0, t)] for t in (lists, lists, pa.bool_(), pa.bool_(), lists)]
         row, count = np.full(self._listing.count, -1, np.int64), 0
         for store, segment in self._segments:
             for key, mask in zip(keys, here or [everywhere] * len(keys), strict=True):
                 if key not in segment.families:
                     continue
-                table = segment.read([encode_key(*key, cell) for cell in CELLS])
+                names = [encode_key(*key, cell) for cell in (*CELLS, VALUES)]
+                table = segment.read([name for name in names if name in segment.columns])
                 arrays = [column.combine_chunks() for column in table.columns]
+                arrays += [pa.nulls(segment.count, lists)] * (len(parts) - len(arrays))
                 at = self._at(store, segment)
                 fit = (at >= 0) & mask[at] & arrays[0].is_valid().to_numpy(zero_copy_only=False)
                 row[at[fit]] = count + np.flatnonzero(fit)  # of several for one file, the last wins
@@ -58,11 +62,13 @@ class RangeSegments:
         if not count:
             return None
         # A file without the column reads as NULL: no values at all.
-        for part, value in zip(parts, ([], [], True, False), strict=True):
+        unlisted: tuple[Any, ...] = ([], [], True, False, None)
+        for part, value in zip(parts, unlisted, strict=True):
             part.append(pa.array([value], part[0].type))
         row = row if absent is None else np.where(absent, count, row)
         where = pa.array(row, mask=row < 0)
-        return FileRanges.of_lists(*(pa.concat_arrays(part).take(where) for part in parts))
+        lows, highs, null, nan, values = (pa.concat_arrays(part).take(where) for part in parts)
+        return FileRanges.of_lists(lows, highs, null, nan, None if values.null_count == len(values) else values)
 
     def _at(self, store: Store, segment: Segment) -> Ints:
         if segment.name not in self._positions:

@@ -10,11 +10,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from secateur.options import Options
 from secateur.report.summary import Reason
 from secateur.stats.collect import CollectReport, collect_listing, collect_ranges
+from secateur.stats.fileranges import SMALL
 from secateur.stats.readers import PartialTable, Reader, Source, Table
 from secateur.stats.store import Store, stores_for
 
@@ -196,6 +198,8 @@ class Registry:
             report = collect_listing(files, entry.stores, self._spark, progress=progress)
             report = replace(report, files_total=entry.source.count)
         if ranges is not None:
+            if files is not None:  # by now it is known how many rows there are
+                table = entry.reader.load(entry.source, entry.stores)
             report = report.followed_by(self._made(table, entry, ranges, part, progress))
         elif files is None:
             entry.collected = True
@@ -215,7 +219,9 @@ class Registry:
         values = table.values(ranges.columns)
         if values is None:
             return CollectReport(entry.source.count, 0, 0, 0.0, "nowhere", _NO_RANGES)
-        made = collect_ranges(values, entry.stores, self._spark, most=ranges.most, progress=progress)
+        rows = table.files.rows
+        small = not rows.null_count and (pc.sum(rows).as_py() or 0) <= SMALL
+        made = collect_ranges(values, entry.stores, self._spark, most=ranges.most, listed=small, progress=progress)
         if others := values.listing.paths.null_count:
             made = replace(made, problem="; ".join(p for p in (made.problem, f"{others} {_NOT_PARQUET}") if p))
         return made

@@ -55,6 +55,7 @@ public final class IcebergFormat extends Format {
     }
     scan.declined = declined((SparkTable) table, relation.options(), planned);
     if (scan.declined.isEmpty()) scan.files = scan.snapshot = IcebergFiles.of((SparkTable) table);
+    if (scan.declined.isEmpty() && planned != null) scan.skipped = PrunedIcebergScan.unread(planned.scan(), scan.snapshot);
     return scan;
   }
 
@@ -110,11 +111,11 @@ public final class IcebergFormat extends Format {
       this.format = "iceberg";
     }
 
-    void reopen(DataSourceV2ScanRelation planned, QueryState state) {
+    void reopen(DataSourceV2ScanRelation planned, QueryState state) throws Exception {
       if (planned == null || !(planned.scan() instanceof PrunedIcebergScan) || !state.reopens(use())) return;
       PrunedIcebergScan pruned = (PrunedIcebergScan) planned.scan();
       files = snapshot = pruned.files;
-      skipped = pruned.skip;
+      skipped = PrunedIcebergScan.unread(pruned, pruned.files);
     }
 
     /** Before Iceberg plans: a table that makes pruned scans. Afterwards: a copy of the scan with fewer tasks. */

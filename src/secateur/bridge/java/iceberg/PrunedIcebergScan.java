@@ -12,6 +12,7 @@ import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.ContentScanTask;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.ScanTask;
+import org.apache.iceberg.expressions.Expressions;
 import org.apache.iceberg.spark.SparkSchemaUtil;
 import org.apache.spark.sql.connector.expressions.FieldReference;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -73,6 +74,40 @@ public final class PrunedIcebergScan
     PrunedIcebergScan pruned = new PrunedIcebergScan(copy, files, skip, ordinals);
     pruned.drop(skip);
     return pruned;
+  }
+
+  /**
+   * The files that a planned scan does not read, null if it reads all: those that were skipped, and those that Iceberg's own tests leave
+   * out. Iceberg may have taken over a condition altogether, if each file satisfies it with all rows or with none; then the plan does not
+   * show it any more, and all rows of the other files arrive.
+   */
+  static BitSet unread(org.apache.spark.sql.connector.read.Scan scan, IcebergFiles files) throws Exception {
+    PrunedIcebergScan own = scan instanceof PrunedIcebergScan ? (PrunedIcebergScan) scan : null;
+    Object inner = own == null ? scan : own.inner;
+    if (Reflect.call(inner, "filter") == Expressions.alwaysTrue()) return own == null ? null : own.skip;
+    Map ordinals = own == null ? null : own.ordinals;
+    List tasks = (List) Reflect.get(inner, "tasks");
+    if (tasks == null) {
+      IcebergTasks planned = new IcebergTasks(inner, files);
+      planned.plan(new BitSet());
+      tasks = planned.tasks;
+      ordinals = planned.ordinals;
+    }
+    BitSet left = new BitSet();
+    left.set(0, files.count);
+    if (ordinals != null) {
+      for (int i = 0; i < tasks.size(); i++) left.clear(((Integer) ordinals.get(tasks.get(i))).intValue());
+      return left;
+    }
+    Set locations = new HashSet();
+    for (int i = 0; i < tasks.size(); i++) locations.add(((ContentFile) ((ContentScanTask) tasks.get(i)).file()).location());
+    for (int m = 0; m < files.manifests.length; m++) {
+      ManifestStats stats = files.manifest(m);
+      for (int i = files.start[m]; i < files.start[m + 1]; i++) {
+        if (locations.contains(stats.files[i - files.start[m]].location())) left.clear(i);
+      }
+    }
+    return left;
   }
 
   /** To be called once, on a scan that nobody else holds. */

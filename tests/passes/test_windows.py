@@ -1,0 +1,43 @@
+"""The first rows of each group: what counts, and what does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from secateur.passes import windows
+from secateur.passes.contract import Known
+from secateur.passes.windows import window_files
+from secateur.query.expressions import Column
+from secateur.query.plan import GroupLimit, Query, Scan, SortKey
+from secateur.query.types import parse_type
+from secateur.reason.facts import Facts
+from secateur.reason.ranges import facts_of
+from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
+
+TEXT = parse_type("string")
+S = Column(1, "s", TEXT)
+SCAN = Scan(0, "t", "parquet", "fp", (ScanColumn(1, "s", TEXT),))
+FIRST_TWO = Query(1, "late", GroupLimit("Rank", 2, (), (SortKey(S, descending=True, nulls_first=False),), SCAN))
+
+
+def test_a_bound_that_is_null_is_unknown_whoever_made_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    zeros, flags = pa.array([0] * 3), np.ones(3, np.bool_)
+    low, high = pa.array([b"a", b"y", b"c"]), pa.array([b"b", b"z", b"d"])
+    known = ColumnStats(low, high, zeros, zeros, flags, flags)
+    stats = FileStats(pa.array([2] * 3), pa.array([9] * 3), lambda column: known)
+    asked = Known(FIRST_TWO, {0: stats}, {0: np.ones(3, np.bool_)})
+    assert window_files(asked).kept[0].tolist() == [False, True, False]
+
+    def careless(*args: Any) -> Facts | None:
+        """A rule that leaves the upper bound of the last file NULL and does not say that it is unknown."""
+        facts = facts_of(*args)
+        assert facts is not None
+        return replace(facts, high=replace(facts.high, values=pa.array([b"b", b"z", None]), heads=None))
+
+    monkeypatch.setattr(windows, "facts_of", careless)
+    assert window_files(asked).kept[0].tolist() == [False, True, True]
