@@ -35,11 +35,9 @@ class Rows:
     @staticmethod
     def of(scope: Scope, predicate: Predicate, kept: Mask, limits: Limits) -> Rows | None:
         """The rows that may satisfy all conditions, None if the table is not known row by row."""
-        ranges = (scope.stats.range_sets(column) for column in scope.columns.values())
-        if not any(each is not None and each.values is not None for each in ranges):
-            return None
         parts = scope.stats.once(rows_by)
-        if parts is None:
+        ranges = (scope.stats.range_sets(column) for column in scope.columns.values())
+        if parts is None or all(each is None or each.values is None for each in ranges):
             return None
         left = kept[parts.owner]
         if predicate:
