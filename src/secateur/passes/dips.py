@@ -175,7 +175,9 @@ class Talk:
         mask = np.zeros(len(self._kept[id_]), np.bool_)
         mask[alive] = meets(found.at(alive) if len(alive) < len(mask) else found, wanted)
         mask = between(*self._finest(link.target), wanted, mask)
-        rows = self._rows_left(id_)
+        # To look at rows takes longer than to look at files: only what rows tell is worth it.
+        by_rows = any(self._fewer_rows(origin.scan) is not None for origin in link.origins)
+        rows = self._rows_left(id_) if by_rows else None
         fewer_rows = rows is not None and rows.narrow(link.target.expression, wanted, mask)
         left = np.flatnonzero(mask)
         if len(left) == len(alive) and not fewer_rows:
@@ -200,7 +202,7 @@ class Talk:
         return known[1]
 
     def _values_in(self, origin: Endpoint, kept: Mask) -> RangeSet | None:
-        rows = self._rows_left(origin.scan)
+        rows = self._fewer_rows(origin.scan)
         if rows is not None and (held := rows.values(origin.expression)) is not None:
             return held
         if isinstance(origin.expression, Column):
@@ -225,6 +227,13 @@ class Talk:
             columns = {column.id: column for column in self._scans[id_].columns}
             self._scopes[id_] = scope_of(self.known.stats[id_], columns, self.known.query.settings)
         return self._scopes[id_]
+
+    def _fewer_rows(self, id_: int) -> Rows | None:
+        """The rows of a small table that may still matter, None if they are all, as far as is known by now."""
+        if id_ not in self._rows and not scan_predicate(self.known.query, self._scans[id_]):
+            return None
+        rows = self._rows_left(id_)
+        return None if rows is None or rows.left.all() else rows
 
     def _rows_left(self, id_: int) -> Rows | None:
         """The rows of a small table that may still matter."""

@@ -146,8 +146,9 @@ def runtime_keys(known: Known) -> Outcome:
     reasons: dict[int, Reason] = {}
     random = random_scans(known.query)
     scans = {scan.id: scan for scan in known.query.scans()}
+    small: dict[int, bool] = {}
     for side in sides_of(known.query.plan):
-        candidate = _Candidate.of(side, known)
+        candidate = _Candidate.of(side, known, small)
         if candidate is None or side.join.ref in told:
             continue
         for target in side.targets:
@@ -182,7 +183,8 @@ class _Candidate:
     """Whether conditions may leave far fewer keys than expected."""
 
     @staticmethod
-    def of(side: Side, known: Known) -> _Candidate | None:
+    def of(side: Side, known: Known, told: dict[int, bool]) -> _Candidate | None:
+        """None if it cannot be read first, or has nothing to tell; ``told`` remembers scans that have told all."""
         key = _column(side.key)
         nodes = list(walk(side.plan))
         scans = [node for node in nodes if isinstance(node, Scan)]
@@ -190,8 +192,12 @@ class _Candidate:
             return None
         if any(scan.lossy for scan in scans):  # a file that is passed over now may be read later
             return None
-        if all(isinstance(node, Scan | Filter | Project) for node in nodes) and _has_told(scans[0], known):
-            return None
+        if len(scans) == 1 and all(isinstance(node, Scan | Filter | Project) for node in nodes):
+            id_ = scans[0].id
+            if id_ not in told:
+                told[id_] = _has_told(scans[0], known)
+            if told[id_]:
+                return None
         cost, expected = JOB_SECONDS, np.inf
         for scan in scans:
             kept = known.kept.get(scan.id)
