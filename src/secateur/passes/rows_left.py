@@ -7,7 +7,7 @@ whether its file is read or not: so what such rows hold need not be told to othe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,7 +41,9 @@ class Rows:
             return None
         left = kept[parts.owner]
         if predicate:
-            tree = PruningTree(predicate, scope.columns, scope.settings, limits)
+            # If time is up, the rows that nobody looked at are left.
+            some = replace(limits, filter_seconds=limits.filter_seconds / 4)
+            tree = PruningTree(predicate, scope.columns, scope.settings, some)
             left = tree.entries(parts.stats, left)
         return Rows(scope_of(parts.stats, scope.columns, scope.settings), parts, left, predicate)
 
