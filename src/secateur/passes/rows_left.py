@@ -65,7 +65,7 @@ class Rows:
 
         Whether there are fewer rows now.
         """
-        before = np.flatnonzero(self.left)
+        before = np.count_nonzero(self.left)
         left = self.left & kept[self.parts.owner]
         found = facts_of(e, self.scope)
         if found is not None:
@@ -76,4 +76,4 @@ class Rows:
         holds = np.zeros(len(kept), np.bool_)
         holds[self.parts.owner[left]] = True
         kept &= holds
-        return int(np.count_nonzero(left)) < len(before)
+        return bool(np.count_nonzero(left) < before)

@@ -63,9 +63,8 @@ def may_come_first(limited: Limited, stats: FileStats, kept: Mask, settings: Set
     groups = groups_of([facts_of(e, scope) for e in limited.partition], limited.partition, stats.count)
     rows = sure_rows(stats, fully_matching(limited, stats, kept & (groups >= 0), settings))
     values, counts, places = counted_values(key, facts, rows, stats, limited)
-    known = values.is_valid().to_numpy(
-        zero_copy_only=False
-    )  # a bound that is NULL is unknown, whoever made it (rule S1)
+    # A bound that is NULL is unknown, whoever made it (rule S1).
+    known = values.is_valid().to_numpy(zero_copy_only=False)
     values, counts, places = values.drop_null(), counts[known], places[known]
     best = facts.high if key.descending else facts.low
     ends_of_files = _whole(best, values.type)

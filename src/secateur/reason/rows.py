@@ -60,11 +60,10 @@ class _Rows:
         ranges, found = self.files.range_sets(column), self.files.column(column)
         lists = None if ranges is None else ranges.values
         whole = self.files.rows.is_null().to_numpy(zero_copy_only=False)[self.owner]
-        nothing = pa.nulls(self.files.count, column.type.domain)
-        unknown = pa.nulls(self.files.count, pa.int64())
         inexact = np.zeros(len(self.owner), np.bool_)
         if found is None:
-            flags = np.zeros(self.files.count, np.bool_)
+            count, flags = self.files.count, np.zeros(self.files.count, np.bool_)
+            nothing, unknown = pa.nulls(count, column.type.domain), pa.nulls(count, pa.int64())
             found = ColumnStats(nothing, nothing, unknown, unknown, flags, flags)
         rough = any_row(found, self.files.rows, self.owner, whole)
         if lists is None:
