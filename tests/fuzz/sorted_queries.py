@@ -13,6 +13,7 @@ from random import Random
 
 from tests.fuzz.formats import KINDS, NAMES, RISING
 
+RANKS = ("row_number", "rank", "dense_rank")
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _PREFIX = {"g": "g_", "id": "k_", **dict.fromkeys(RISING, "k_")}
 """Names of columns tell what they are good for: to group by, or to sort by."""
@@ -58,26 +59,34 @@ class Question:
     first: int = 0
     whole: str = ""
     """The same without the limit: where it is open which rows come out, they are some of these."""
+    kind: str = ""
+    """What asks for the first rows: ``limit``, ``order`` or the function of a window."""
 
 
 class Queries:
-    """Makes one random query after the other."""
+    """Makes one random query after the other.
+
+    Of two in three ``likely`` is set: a few rows of what files tell apart, so that most of these can be narrowed. A
+    query that is not narrowed cannot come out wrong.
+    """
 
     def __init__(self, random: Random, predicate: Callable[[], str], *, any_case: bool) -> None:
         self.random, self.predicate, self.any_case, self.made = random, predicate, any_case, 0
+        self.likely = False
 
     def question(self) -> Question:
+        self.likely = self.random.random() < 0.67
         roll = self.random.random()
         if roll < 0.15:
-            return self.some_rows()
-        if roll < 0.4:
+            return replace(self.some_rows(), kind="limit")
+        if roll < 0.55:
             return self.first_of_groups()
-        return self.first_rows()
+        return replace(self.first_rows(), kind="order")
 
     def first_rows(self) -> Question:
         """ORDER BY … LIMIT."""
         inner, limit = self.relation(self.depth()), self.limit()
-        if self.random.random() < 0.5:
+        if self.random.random() < 0.65:
             order = self.order(inner, total=True)
             return Question(f"SELECT {inner.names} FROM ({inner.sql}) ORDER BY {order} {limit}", ordered=True)
         made = [(self.key(inner), self.direction()) for _ in range(self.random.choice((1, 1, 2, 3)))]
@@ -88,7 +97,7 @@ class Queries:
 
     def some_rows(self) -> Question:
         """LIMIT alone: any rows, but so many."""
-        inner, limit = self.relation(self.random.choice((0, 0, 1, 1, 2))), self.limit()
+        inner, limit = self.relation(self.depth() if self.likely else self.random.choice((0, 0, 1, 1, 2))), self.limit()
         whole = f"SELECT {inner.names} FROM ({inner.sql})"
         if self.random.random() < 0.2:
             return Question(f"SELECT count(*) FROM ({whole} {limit})")
@@ -96,27 +105,30 @@ class Queries:
 
     def first_of_groups(self) -> Question:
         """A window of which the first rows are asked for; of row_number with ties, what is determined."""
-        if self.random.random() < 0.7:
-            made = self.windowed(self.random.choice((1, 1, 2)))
-            return Question(f"SELECT {made.names} FROM ({made.sql})")
-        inner = self.relation(self.random.choice((0, 0, 1)))
+        if self.random.random() < 0.8:
+            function = self.random.choice(RANKS)
+            made = self.windowed(1 if self.likely else self.random.choice((1, 1, 2)), function)
+            return Question(f"SELECT {made.names} FROM ({made.sql})", kind=function)
+        inner = self.relation(0 if self.likely else self.random.choice((0, 0, 1)))
         by, (key, direction) = self.partition(inner), (self.key(inner), self.direction())
         over = f"{by} ORDER BY {key} {direction}"
         made_sql = f"SELECT {key} AS o, row_number() OVER ({over}) AS rn FROM ({inner.sql})"
-        return Question(f"SELECT * FROM ({made_sql}) WHERE {self.few('rn')}")
+        return Question(f"SELECT * FROM ({made_sql}) WHERE {self.few('rn')}", kind="row_number")
 
     # Parts ------------------------------------------------------------------------------------------------------------
 
     def depth(self) -> int:
-        return self.random.choice((0, 0, 0, 0, 1, 1, 2))
+        return self.random.choice((0, 0, 0, 0, 1) if self.likely else (0, 0, 1, 1, 2))
 
     def name(self) -> str:
         self.made += 1
         return f"c{self.made}"
 
     def limit(self) -> str:
-        count = self.random.choice((0, *(1, 2, 3) * 4, 5, 5, 8, 8, 20, 60, 500, 2_000_000_000))
-        offset = f" OFFSET {self.random.choice((0, 1, 4, 30))}" if self.random.random() < 0.2 else ""
+        # Files have some fifteen rows: where one ends, others may go on with the same values.
+        few = self.random.randint(1, self.random.choice((3, 8, 25)))
+        count = few if self.likely else self.random.choice((*(few,) * 12, 0, 60, 500, 2_000_000_000))
+        offset = f" OFFSET {self.random.choice((0, 1, 4, 12, 30))}" if self.random.random() < 0.25 else ""
         return f"LIMIT {count}{offset}"
 
     def direction(self) -> str:
@@ -124,26 +136,33 @@ class Queries:
 
     def key(self, inner: Relation) -> str:
         rising = [column for column in inner.columns if column[0].startswith("k_")]
-        name, type_ = self.random.choice(rising if rising and self.random.random() < 0.6 else inner.columns)
+        tied = [column for column in rising if column[0] not in inner.unique]
+        rising = tied if tied and self.random.random() < 0.8 else rising
+        sure = 0.9 if self.likely else 0.6
+        name, type_ = self.random.choice(rising if rising and self.random.random() < sure else inner.columns)
         shapes = _KEYS[_kind(type_)]
-        return (shapes[0] if self.random.random() < 0.65 else self.random.choice(shapes)).replace("{}", name)
+        return (shapes[0] if self.random.random() < sure else self.random.choice(shapes)).replace("{}", name)
 
     def order(self, inner: Relation, *, total: bool) -> str:
         made = [f"{self.key(inner)} {self.direction()}" for _ in range(self.random.choice((1, 1, 1, 2, 3)))]
-        return ", ".join([*made, *(inner.unique if total else ())])
+        last = [f"{name} {self.direction()}" for name in inner.unique] if total else []
+        return ", ".join([*made, *last])
 
     def partition(self, inner: Relation) -> str:
-        count = self.random.choice((0, 1, 1, 1, 2))
+        count = self.random.choice((0, 1, 1) if self.likely else (0, 1, 1, 1, 2))
         chosen = self.random.sample(inner.columns, min(count, len(inner.columns)))
         groups = [name for name, _ in inner.columns if name.startswith("g_")]
-        names = [self.random.choice(groups) if groups and self.random.random() < 0.8 else n for n, _ in chosen]
+        sure = 0.95 if self.likely else 0.8
+        names = [self.random.choice(groups) if groups and self.random.random() < sure else n for n, _ in chosen]
         names = [f"{n} + 1" if n.startswith("g_") and self.random.random() < 0.15 else n for n in names]
         return f"PARTITION BY {', '.join(names)}" if names else ""
 
-    def few(self, rank: str) -> str:
-        k = self.random.choice((1, 1, 2, 2, 3, 5, 20))
+    def few(self, rank: str, *, different: bool = False) -> str:
+        """A condition on a rank; of different values a file has not so many."""
+        likely = self.random.randint(1, 4 if different else self.random.choice((3, 10)))
+        k = likely if self.likely else self.random.choice((1, 1, 2, 2, 3, 5, 20))
         tests = ("{} <= {k}", "{} <= {k}", "{} = {k}", "{} < {k}", "{k} >= {}", "{} IN (1, {k})")
-        return self.random.choice(tests).format(rank, k=k)
+        return self.random.choice(tests[:-1] if self.likely else tests).format(rank, k=k)
 
     # Relations --------------------------------------------------------------------------------------------------------
 
@@ -173,9 +192,14 @@ class Queries:
         return name.upper() if self.any_case and self.random.random() < 0.2 else name
 
     def where(self) -> str:
-        roll, at = self.random.random(), self.random.randrange(120)
-        if roll < 0.5:
+        roll, at = self.random.random(), self.random.randrange(180)
+        if roll < (0.65 if self.likely else 0.5):
             return ""
+        if self.likely:
+            # What all rows of some files satisfy, and what a first wave is for.
+            ids = (f"id < {at + 60}", f"id >= {at}", f"id BETWEEN {at} AND {at + 120}")
+            some = (*ids, "g IS NOT NULL", "v <> 3", "v > 1")
+            return f" WHERE {self.random.choice(some)}"
         if roll < 0.65:
             return f" WHERE {self.predicate()}"
         tests = (
@@ -231,14 +255,14 @@ class Queries:
         sql = f"SELECT {one.names}, 1 AS {tag} FROM ({one.sql}) UNION ALL SELECT {other.names}, 2 FROM ({other.sql})"
         return Relation(sql, (*one.columns, (tag, "int")), (*one.unique, tag))
 
-    def windowed(self, depth: int) -> Relation:
+    def windowed(self, depth: int, function: str = "") -> Relation:
         inner, rank = self.relation(depth - 1), self.name()
-        function = self.random.choice(("row_number", "rank", "rank", "dense_rank", "dense_rank"))
+        function = function or self.random.choice(RANKS)
         total = function == "row_number" or self.random.random() < 0.2
         over = f"{self.partition(inner)} ORDER BY {self.order(inner, total=total)}"
         value, type_ = self.random.choice(inner.columns)
         extra, beside = self.name(), []
-        if self.random.random() < 0.3:
+        if self.random.random() < (0.1 if self.likely else 0.3):
             ties = [
                 f"count(*) OVER ({over})", f"rank() OVER ({over})", f"max(v_) OVER ({self.partition(inner)})",
                 f"count(*) OVER ({over} RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
@@ -248,8 +272,10 @@ class Queries:
             chosen = self.random.choice(ties)
             beside = [(f"{chosen.replace('v_', value)} AS {extra}", type_ if "v_" in chosen else "bigint")]
         made = ", ".join(["*", f"{function}() OVER ({over}) AS {rank}", *(sql for sql, _ in beside)])
-        more = self.random.choice(("", "", "", f" AND {value} IS NOT NULL", f" OR {value} IS NULL"))
-        sql = f"SELECT * FROM (SELECT {made} FROM ({inner.sql})) WHERE {self.few(rank)}{more}"
+        more = self.random.choice(("", "", "", "", f" AND {value} IS NOT NULL", f" OR {value} IS NULL"))
+        more = more if not self.likely or self.random.random() < 0.3 else ""
+        few = self.few(rank, different=function == "dense_rank")
+        sql = f"SELECT * FROM (SELECT {made} FROM ({inner.sql})) WHERE {few}{more}"
         return Relation(sql, (*inner.columns, (rank, "int"), *((extra, t) for _, t in beside)), inner.unique)
 
     def limited(self, depth: int) -> Relation:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 import secateur
-from tests.fuzz.ordered import Tally, round_of
+from tests.fuzz.ordered import MEANT, Tally, round_of
 
 
 def test_random_orders_and_limits_give_the_same_rows(
@@ -16,7 +17,11 @@ def test_random_orders_and_limits_give_the_same_rows(
     for option in ("budget.ms", "filter.budget.ms"):
         spark.conf.set(f"spark.secateur.{option}", 60_000)
     tally = Tally()
-    round_of(spark, pruner, tmp_path, "test", 2, 16, tally, files=6)
+    for number in (2, 4, 7):
+        round_of(spark, pruner, tmp_path, "test", number, 18, tally, files=10)
+        # What is not narrowed cannot be wrong: every technique, and every kind of question by what is meant for it.
+        if tally.by.keys() >= {"limit", "topk", "waves", "windows"} and all(tally.meant[kind] for kind in MEANT):
+            break
+    else:
+        pytest.fail(str(tally))
     assert tally.wrong == []
-    assert tally.run >= 12
-    assert tally.narrowed >= 3, str(tally)
