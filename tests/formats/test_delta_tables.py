@@ -85,6 +85,18 @@ def test_shapes_of_queries(spark: SparkSession, same: Same, plain: Path, query: 
     assert found.files <= found.plain_files
 
 
+@pytest.mark.parametrize(
+    "query", ["SELECT id, monotonically_increasing_id() FROM {}", "SELECT id FROM {} WHERE rand(7) < 0.1"]
+)
+def test_what_is_random_gets_the_files_in_the_order_of_delta(
+    spark: SparkSession, same: Same, lake: Path, query: str
+) -> None:
+    append(spark.range(0, 800, 1, 1).toDF("id"), lake / "t")  # files of the same size: they are read as they are listed
+    found = same(lambda: spark.sql(query.format(f"delta.`{lake / 't'}`")))
+    assert found.files == FILES
+    assert "non-deterministic" in [reason.code for reason in found.summary.scans[0].reasons]
+
+
 @pytest.fixture(scope="module")
 def partitioned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Seven files, by a text with a NULL and one with odd letters, a date, and a timestamp."""

@@ -64,6 +64,7 @@ final class PlanWriter {
   private final boolean late;
   private final QueryState state;
   private final SQLConf conf;
+  private int randomAbove = 0; // how many nodes above the one at hand are random
   private boolean evaluable = true; // whether the node at hand is one whose expressions Python may ask to have evaluated
 
   PlanWriter(boolean late, QueryState state, SQLConf conf) {
@@ -88,6 +89,7 @@ final class PlanWriter {
     if (node.children().isEmpty()) {
       Scan scan = Formats.scan(node, late, state, conf);
       if (scan != null) {
+        scan.random = randomAbove > 0;
         scan.write(out, scans.size());
         scans.add(scan);
         return;
@@ -114,6 +116,7 @@ final class PlanWriter {
     boolean random = node instanceof Sample;
     for (int i = 0; i < expressions.size(); i++) random = random || random((Expression) expressions.get(i));
     if (random) out.append(",\"r\":1");
+    randomAbove += random ? 1 : 0;
     if (to > 0) out.append(",\"x\":[");
     for (int i = 0; i < expressions.size(); i++) {
       if (i < from || i >= to) {
@@ -137,6 +140,7 @@ final class PlanWriter {
       if (i > 0) out.append(',');
       plan((LogicalPlan) node.children().apply(i));
     }
+    randomAbove -= random ? 1 : 0;
     out.append("]}");
   }
 

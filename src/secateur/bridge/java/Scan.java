@@ -19,6 +19,7 @@ abstract class Scan {
   String format = "";
   String declined = ""; // why it is left alone
   boolean decided = false; // by an earlier step
+  boolean random = false; // something like rand(42) lies above it, so that even the order of its files shows in the result
   FileSet files; // null if it is left alone, or was decided and is not looked at again
   BitSet skipped; // of a scan that was decided and is looked at again, the files that are skipped already
 

@@ -277,9 +277,9 @@ final class DeltaFormat extends Format {
     }
 
     LogicalPlan asListed() throws Exception {
-      if (taken != null) return prepared ? null : without(new BitSet());
+      if (taken != null && !random) return prepared ? null : without(new BitSet());
       // Left to Delta, which must read the version that the query's other scans of this table read.
-      if (!(source.location() instanceof TahoeLogFileIndex) || declined.isEmpty() && !decided) return null;
+      if (!(source.location() instanceof TahoeLogFileIndex) || declined.isEmpty() && !decided && !random) return null;
       TahoeLogFileIndex log = (TahoeLogFileIndex) source.location();
       if (log.isTimeTravelQuery() || !state.notes.containsKey(log.deltaLog().compositeId())) return null;
       Object fixed = CaseClass.with(log, "snapshotAtAnalysis", pinned(log, state));
