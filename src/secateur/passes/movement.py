@@ -114,6 +114,14 @@ class Endpoint:
     expression: Expression
     filled: bool = False
     """An outer join may have put NULL in its place."""
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.scan, self.expression, self.filled)))
+
+    def __hash__(self) -> int:
+        """Once for all: an expression may be deep, and what is known of endpoints is looked up again and again."""
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)
