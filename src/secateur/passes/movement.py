@@ -388,11 +388,12 @@ def pruning_copies(plan: Plan) -> Iterator[Scan]:
 
 def _walk(plan: Plan) -> Iterator[Plan]:
     """All nodes but those of the copies that Spark prunes by."""
-    if isinstance(plan, Opaque) and plan.what == PRUNING_COPY:
-        return
-    yield plan
-    for child in plan.children:
-        yield from _walk(child)
+    left = [plan]
+    while left:
+        node = left.pop()
+        if not (isinstance(node, Opaque) and node.what == PRUNING_COPY):
+            yield node
+            left.extend(reversed(node.children))
 
 
 def _in_input(union: Union, index: int, e: Expression) -> Expression:
