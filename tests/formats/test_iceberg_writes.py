@@ -67,7 +67,8 @@ def test_maintenance(ice: Ice) -> None:
             calls = [
                 f"CALL ice.system.rewrite_data_files(table => '{name[4:]}', where => 'id < 25', "
                 "options => map('min-input-files', '1', 'remove-dangling-deletes', 'true'))",
-                f"CALL ice.system.expire_snapshots(table => '{name[4:]}', older_than => TIMESTAMP '2100-01-01', retain_last => 1)",
+                f"CALL ice.system.expire_snapshots(table => '{name[4:]}', older_than => TIMESTAMP '2100-01-01', "
+                "retain_last => 1)",
                 f"CALL ice.system.remove_orphan_files(table => '{name[4:]}', older_than => TIMESTAMP '2020-01-01')",
             ]
             results = []
