@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from secateur.bridge.wire import decode_query, encode_edit, encode_mask, encode_runtime
 from secateur.errors import OptionError, SecateurError, WireError
@@ -34,7 +33,7 @@ from secateur.report.conditions import in_words
 from secateur.report.history import Draft, History
 from secateur.report.summary import RuntimeStep, ScanSummary
 from secateur.runtime import Awaited, files_to_skip
-from secateur.stats.filestats import FileStats, Mask
+from secateur.stats.filestats import FileStats, Mask, sum_of
 from secateur.stats.readers import PartialTable, Table, decode_source
 from secateur.stats.registry import Registry
 
@@ -166,10 +165,10 @@ class Decider:
             scan.format,
             scan.files,
             int(np.count_nonzero(kept)),
-            scan.bytes or _sum_of(table.files.sizes, None),  # a snapshot of Iceberg need not tell
-            _sum_of(table.files.sizes, kept),
+            scan.bytes or sum_of(table.files.sizes, None),  # a snapshot of Iceberg need not tell
+            sum_of(table.files.sizes, kept),
             total_rows(table),
-            _sum_of(table.files.rows, kept),
+            sum_of(table.files.rows, kept),
             groups_total,
             groups_kept,
             decision.records.get(scan.id, ()),
@@ -215,8 +214,8 @@ def row_group_counts(query: Query, scan: Scan, table: Table, kept: Mask) -> tupl
     from secateur.passes.filter import filter_entries
 
     counts = table.row_group_counts
-    total = _sum_of(counts, None)
-    kept_count = _sum_of(counts, kept)
+    total = sum_of(counts, None)
+    kept_count = sum_of(counts, kept)
     files = int(np.count_nonzero(kept))
     if kept_count is None or kept_count == files or not files:
         return total, kept_count
@@ -245,8 +244,8 @@ def judged_columns(query: Query) -> set[int]:
 def total_rows(table: Table) -> int | None:
     """The rows of all files, by what is known of groups of them where not every file was looked at."""
     groups = table.files.groups
-    whole = None if groups is None else _sum_of(groups.stats.rows, None)
-    return _sum_of(table.files.rows, None) if whole is None else whole
+    whole = None if groups is None else sum_of(groups.stats.rows, None)
+    return sum_of(table.files.rows, None) if whole is None else whole
 
 
 def refusal(key: str, value: str) -> str | None:
@@ -260,10 +259,3 @@ def refusal(key: str, value: str) -> str | None:
 
 def _failed(code: str, text: str) -> str:
     return json.dumps({"code": code, "error": text})
-
-
-def _sum_of(array: Any, mask: Mask | None) -> int | None:
-    """The sum over the marked entries, None if one of them is unknown."""
-    if mask is not None:
-        array = array.filter(mask)
-    return None if array.null_count else int(pc.sum(array, min_count=0).as_py())

@@ -16,7 +16,6 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from secateur.errors import SecateurError
 from secateur.passes.contract import Asked, Membership
@@ -28,7 +27,7 @@ from secateur.query.values import decode_value
 from secateur.reason.evaluate import evaluate, scope_of
 from secateur.reason.parts import files_where
 from secateur.report.conditions import in_words
-from secateur.stats.filestats import FileStats, Mask, ScanColumn
+from secateur.stats.filestats import FileStats, Mask, ScanColumn, sum_of
 
 _DEFAULTS = Settings()
 _REMEMBERED = 1000
@@ -107,7 +106,7 @@ class Awaited:
             columns = {column.id: column for column in waiting.scan.columns}
             after = narrow((condition,), stats, columns, waiting.kept, waiting.settings)
             words = in_words(condition)
-        told = {"condition": words, "bytes": _sum(stats.sizes, after), "rows": _sum(stats.rows, after)}
+        told = {"condition": words, "bytes": sum_of(stats.sizes, after), "rows": sum_of(stats.rows, after)}
         return ~after, json.dumps(told)
 
     def _members(self, waiting: _Waiting, wanted: Membership, stats: FileStats) -> tuple[Mask, str]:
@@ -122,8 +121,3 @@ class Awaited:
         if found is None:
             raise SecateurError("too many such queries were planned since, what this one waited for is forgotten")
         return found
-
-
-def _sum(array: Any, mask: Mask) -> int | None:
-    some = array.filter(mask)
-    return None if some.null_count else int(pc.sum(some, min_count=0).as_py())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from tests.formats.conftest import Ice
+from tests.formats.conftest import Ice, local
 
 COMMANDS = [
     "DELETE FROM {t} WHERE id = 13",
@@ -45,6 +47,47 @@ def test_commands(ice: Ice, mode: str) -> None:
         assert contents[0] == contents[1], command
     assert contents == [[], []]
     assert not any(summary.reasons for summary in ice.pruner.history)
+
+
+@pytest.mark.long
+def test_maintenance(ice: Ice) -> None:
+    """What is compacted, expired and removed is the same with secateur as without: rows, results, files on disk."""
+    outcomes = []
+    for paused in (True, False):
+        with ice.pruner.paused():
+            name = ice.table(
+                "id bigint, v bigint, part int", "part", format_version=2, write__delete__mode="merge-on-read"
+            )
+            for i in range(3):
+                ice.insert(name, f"SELECT id, id AS v, cast(id / 10 AS int) AS part FROM range({i}, 50, 3)")
+            ice.sql(f"DELETE FROM {name} WHERE id % 7 = 3")
+            folder = local(ice.java(name).location())
+            (folder / "data" / "orphan.parquet").write_bytes(b"nobody knows of this file")
+        with ice.pruner.paused() if paused else nullcontext():
+            calls = [
+                f"CALL ice.system.rewrite_data_files(table => '{name[4:]}', where => 'id < 25', "
+                "options => map('min-input-files', '1', 'remove-dangling-deletes', 'true'))",
+                f"CALL ice.system.expire_snapshots(table => '{name[4:]}', older_than => TIMESTAMP '2100-01-01', "
+                "retain_last => 1)",
+                f"CALL ice.system.remove_orphan_files(table => '{name[4:]}', older_than => TIMESTAMP '2020-01-01')",
+            ]
+            results = []
+            for call in calls:
+                for path in folder.rglob("*"):
+                    os.utime(path, (0, 0))  # so old that only what the table needs protects a file
+                rows = ice.sql(call).collect()
+                results.append(len(rows) if "orphan" in call else [_counts(row.asDict()) for row in rows])
+        with ice.pruner.paused():
+            contents = sorted(map(tuple, ice.sql(f"SELECT * FROM {name}").collect()))
+        on_disk = len(list(folder.glob("data/**/*.parquet")))
+        assert len(contents) == 43
+        assert not (folder / "data" / "orphan.parquet").exists()
+        outcomes.append((contents, results, on_disk))
+    assert outcomes[0] == outcomes[1]
+
+
+def _counts(row: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in row.items() if "bytes" not in name}
 
 
 def test_streaming(ice: Ice, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_table_2(where: str, satisfying: list[int], dip: list[tuple[int, int]], 
     assert np.flatnonzero(decision.kept[1]).tolist() == satisfying
     found = facts_of(names["date_sk"], scope_of(stats, {c.id: c for c in DATES}))
     assert found is not None
-    values = values_in(found, decision.kept[1])
+    values = values_in(found, np.flatnonzero(decision.kept[1]))
     assert values is not None
     assert values.pairs() == dip
     assert sum(high - low for low, high in dip) * 100 // (12000 - 1000) == share

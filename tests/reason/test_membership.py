@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from random import Random
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from secateur.query.types import parse_type
 from secateur.reason.facts import Bound
-from secateur.reason.membership import listed, some_outside, some_within
+from secateur.reason.membership import listed, search, some_outside, some_within
 
 thorough = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 randoms = st.integers(0, 2**64).map(Random)
@@ -80,3 +81,6 @@ def test_strings(rng: Random) -> None:
     values = rng.choices(pool, k=rng.choice([1, 2, 7, 60]))
     pairs, low, high = bounds(rng, pool + [text() for _ in range(10)], pa.binary())
     check(values, pairs, low, high, "string")
+    ordered, needles = sorted(set(values)), [*pool, b"", b"\x00", b"\xff" * 9]
+    found = search(pa.array(ordered, pa.binary()), pa.array(needles, pa.binary()))
+    assert found.tolist() == [bisect_left(ordered, needle) for needle in needles]

@@ -25,6 +25,8 @@ CONNECTORS = {
     "iceberg": "org.apache.iceberg.spark.source.SparkTable",
 }
 """The folders of Java that are compiled if a class of the connector is there."""
+_SHADED_AVRO, _AVRO = "org.apache.iceberg.shaded.org.apache.avro", "org.apache.avro"
+"""Where Iceberg's runtime for Spark has Avro, and where Iceberg's separate libraries find it."""
 
 log = logging.getLogger("secateur")
 
@@ -149,10 +151,13 @@ class JvmBridge:
 
 
 def _compile(jvm: Any, parent: Any, sources: dict[str, str]) -> Any:
+    unit = one_unit(sources)
+    if _SHADED_AVRO in unit and not _has_class(parent, f"{_SHADED_AVRO}.io.Decoder"):
+        unit = unit.replace(_SHADED_AVRO, _AVRO)
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(parent)
     compiler.setTargetVersion(8)
-    compiler.cook(one_unit(sources))
+    compiler.cook(unit)
     return compiler.getClassLoader()
 
 

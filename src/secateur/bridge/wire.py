@@ -39,6 +39,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -187,10 +188,7 @@ def _sort_key(e: Wire) -> SortKey:
 def decode_scan(node: Wire, settings: Settings) -> Scan:
     """A table's scan with its columns."""
     case_sensitive = node.get("cs", settings.case_sensitive)
-    columns = tuple(
-        ScanColumn(id_, name, parse_type(type_), kind, case_sensitive, bool(default))
-        for id_, name, type_, kind, default in node["cols"]
-    )
+    columns = tuple(_scan_column(*column, case_sensitive) for column in node["cols"])
     if any(c.kind not in _KINDS for c in columns):
         raise WireError(f"a column of {node['table']} is of a kind that is none of {', '.join(_KINDS)}")
     return Scan(
@@ -208,15 +206,26 @@ def decode_scan(node: Wire, settings: Settings) -> Scan:
     )
 
 
+# The early and the late step name the same columns, each of them many times.
+@lru_cache(maxsize=10_000)
+def _scan_column(id_: int, name: str, type_: str, kind: str, default: int, case_sensitive: bool) -> ScanColumn:
+    return ScanColumn(id_, name, parse_type(type_), kind, case_sensitive, bool(default))  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=10_000)
+def _column(id_: int, name: str, type_: str) -> Column:
+    return Column(id_, name, parse_type(type_))
+
+
 def _varies(e: Wire) -> bool:
     return e.get("d") == 0 or any(map(_varies, e.get("c", ())))
 
 
 def decode_expression(e: Wire) -> Expression:
     """An expression; whatever is not modelled becomes a Call (deterministic) or Opaque (anything else)."""
-    type_ = parse_type(e["t"])
     if "a" in e:
-        return Column(e["a"], e["n"], type_)
+        return _column(e["a"], e["n"], e["t"])
+    type_ = parse_type(e["t"])
     if "v" in e:
         return _literal(e["v"], type_)
     function: str = e["f"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -97,11 +98,12 @@ def run_passes(
     joins: dict[int, tuple[JoinRecord, ...]] = {}
     relies: dict[int, frozenset[int]] = {}
     runtime: dict[int, Asked] = {}
+    shared: dict[object, Any] = {}
     for pass_ in passes:
         if query.stage not in pass_.stages or (enabled is not None and pass_.name not in enabled):
             continue
         before = dict(kept)
-        outcome, ms = _run(pass_, Known(query, stats, before, limits), scans)
+        outcome, ms = _run(pass_, Known(query, stats, before, limits, shared), scans)
         for id_, mask in outcome.kept.items():
             kept[id_] = _read_only(mask)
         counted |= outcome.counted

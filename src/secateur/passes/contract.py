@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from secateur.query.expressions import Expression
 from secateur.query.plan import Query
@@ -31,6 +31,8 @@ class Known:
     stats: Mapping[int, FileStats]
     kept: Mapping[int, Mask]
     limits: Limits = Limits()
+    shared: dict[object, Any] = field(default_factory=dict)
+    """What one pass worked out and another may use."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
@@ -32,16 +32,16 @@ import numpy as np
 from secateur.passes.contract import Known, Outcome
 from secateur.passes.movement import Endpoint, Link, Links, links_of, pruning_copies
 from secateur.passes.predicates import random_scans, scan_predicate
-from secateur.passes.rows_left import Rows
+from secateur.passes.rows_left import Rows, rows_left
 from secateur.passes.schedule import Among, Exchange, schedule
-from secateur.query.expressions import Column
+from secateur.query.expressions import Column, Expression, IsNotNull
 from secateur.query.expressions import walk as parts_of
 from secateur.query.plan import Filter, Plan, Project, Scan
 from secateur.reason.evaluate import comparable, scope_of
 from secateur.reason.facts import Facts
-from secateur.reason.parts import Parts, between, finest, values_of
+from secateur.reason.parts import Parts, files_meeting, finest, values_of
 from secateur.reason.ranges import Scope, column_source, facts_of
-from secateur.reason.rangesets import RangeSet, compact, intersection, meets, union, values_in
+from secateur.reason.rangesets import RangeSet, compact, intersection, union, values_in
 from secateur.report.summary import JoinRecord, Reason
 from secateur.stats.filestats import Mask
 
@@ -85,7 +85,7 @@ class Talk:
     _fine: dict[Endpoint, tuple[Facts | None, Parts | None]] = field(default_factory=dict)
     _values: dict[Endpoint, tuple[int, RangeSet | None]] = field(default_factory=dict)
     _sent: dict[Link, tuple[int, ...]] = field(default_factory=dict)
-    _received: dict[tuple[Endpoint, bool], dict[Link, RangeSet]] = field(default_factory=dict)
+    _received: dict[tuple[Endpoint, bool], _Received] = field(default_factory=dict)
     _unknown: set[int] = field(default_factory=set)
     _out_of_time: bool = False
 
@@ -162,34 +162,29 @@ class Talk:
             return False
         held = union(known) if len(known) > 1 else known[0]
         null = link.null_safe and (held.null or any(origin.filled for origin in link.origins))
-        received = self._received.setdefault((link.target, link.null_safe), {})
-        received[link] = compact(replace(held, null=null), self.known.limits.ranges)
-        wanted = received[link]
-        for other in received.values():
-            wanted = wanted if other is wanted else intersection(wanted, other)
-        return self._narrow(link, found, wanted, received)
+        received = self._received.setdefault((link.target, link.null_safe), _Received())
+        told = received.take(link, compact(replace(held, null=null), self.known.limits.ranges))
+        return self._narrow(link, found, received, told)
 
-    def _narrow(self, link: Link, found: Facts, wanted: RangeSet, received: Mapping[Link, RangeSet]) -> bool:
-        id_ = link.target.scan
-        alive = np.flatnonzero(self._kept[id_])
-        mask = np.zeros(len(self._kept[id_]), np.bool_)
-        mask[alive] = meets(found.at(alive) if len(alive) < len(mask) else found, wanted)
-        mask = between(*self._finest(link.target), wanted, mask)
+    def _narrow(self, link: Link, found: Facts, received: _Received, told: int) -> bool:
+        id_, wanted = link.target.scan, received.wanted
+        before = self._kept[id_]
+        mask = files_meeting(found, *self._finest(link.target), wanted, before)
         # To look at rows takes longer than to look at files: only what rows tell is worth it.
         by_rows = any(self._fewer_rows(origin.scan) is not None for origin in link.origins)
         rows = self._rows_left(id_) if by_rows else None
         fewer_rows = rows is not None and rows.narrow(link.target.expression, wanted, mask)
-        left = np.flatnonzero(mask)
-        if len(left) == len(alive) and not fewer_rows:
+        alive, left = _count(before), _count(mask)
+        if left == alive and not fewer_rows:
             return False
         self._kept[id_] = mask
         self._version[id_] += 1
-        senders = {origin.scan for other in received for origin in other.origins}
+        senders = {origin.scan for other in received.links for origin in other.origins}
         rests_on = self.relies.setdefault(id_, set())
         rests_on |= senders.union(*(self.relies.get(sender, ()) for sender in senders))
-        if len(left) < len(alive):
+        if left < alive:
             tables = ", ".join(dict.fromkeys(self._scans[origin.scan].table for origin in link.origins))
-            record = JoinRecord(tables, self._named(link.target), len(received[link]), len(alive), len(left))
+            record = JoinRecord(tables, self._named(link.target), told, alive, left)
             self.records.append((id_, record))
         return True
 
@@ -210,7 +205,7 @@ class Talk:
             column = column_source(origin.expression, scope.columns)
             return None if column is None else values_of(scope.stats, column, kept)
         found, parts = self._finest(origin)
-        return None if found is None else values_in(found, kept if parts is None else kept[parts.owner])
+        return None if found is None else values_in(found, np.flatnonzero(kept) if parts is None else parts.of(kept))
 
     def _finest(self, endpoint: Endpoint) -> tuple[Facts | None, Parts | None]:
         if endpoint not in self._fine:
@@ -230,16 +225,25 @@ class Talk:
 
     def _fewer_rows(self, id_: int) -> Rows | None:
         """The rows of a small table that may still matter, None if they are all, as far as is known by now."""
-        if id_ not in self._rows and not scan_predicate(self.known.query, self._scans[id_]):
+        if id_ not in self._rows and all(map(self._is_idle(id_), scan_predicate(self.known.query, self._scans[id_]))):
             return None
         rows = self._rows_left(id_)
-        return None if rows is None or rows.left.all() else rows
+        return None if rows is None or rows.is_whole else rows
+
+    def _is_idle(self, id_: int) -> Callable[[Expression], bool]:
+        """Whether a condition is known to hold for every row: ``x IS NOT NULL`` where no x is NULL."""
+        scope = self._scope(id_)
+
+        def is_idle(condition: Expression) -> bool:
+            found = facts_of(condition.child, scope) if isinstance(condition, IsNotNull) else None
+            return found is not None and found.may_hold_null is False
+
+        return is_idle
 
     def _rows_left(self, id_: int) -> Rows | None:
         """The rows of a small table that may still matter."""
         if id_ not in self._rows:
-            predicate = scan_predicate(self.known.query, self._scans[id_])
-            self._rows[id_] = Rows.of(self._scope(id_), predicate, self._kept[id_], self.known.limits)
+            self._rows[id_] = rows_left(self._scope(id_), self._scans[id_], self.known, self._kept[id_])
         return self._rows[id_]
 
     def _named(self, endpoint: Endpoint) -> str:
@@ -264,9 +268,28 @@ class Talk:
                 yield id_, _blocked(scan, self.links.blocked[id_])
 
     def _heard(self) -> Iterator[tuple[str, Endpoint]]:
-        for (target, _), links in self._received.items():
-            names = dict.fromkeys(self._scans[origin.scan].table for link in links for origin in link.origins)
+        for (target, _), received in self._received.items():
+            names = dict.fromkeys(self._scans[origin.scan].table for link in received.links for origin in link.origins)
             yield ", ".join(names), target
+
+
+@dataclass(slots=True)
+class _Received:
+    """What one endpoint was told by several links: the values that all of them allow."""
+
+    links: dict[Link, None] = field(default_factory=dict)
+    _wanted: RangeSet | None = None
+
+    @property
+    def wanted(self) -> RangeSet:
+        assert self._wanted is not None
+        return self._wanted
+
+    def take(self, link: Link, values: RangeSet) -> int:
+        """Takes in what a link tells, the first time or again, and returns the number of its ranges."""
+        self.links[link] = None
+        self._wanted = values if self._wanted is None else intersection(values, self._wanted)
+        return len(values)
 
 
 def _readings(plan: Plan, chain: str = "") -> Iterator[tuple[int, str]]:

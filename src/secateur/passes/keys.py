@@ -30,14 +30,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.passes.compared import Compared, compared
 from secateur.passes.contract import Known, Membership, Outcome
 from secateur.passes.movement import Side, sides_of
-from secateur.passes.predicates import random_scans, scan_predicate
-from secateur.passes.rows_left import Rows
+from secateur.passes.predicates import random_scans
+from secateur.passes.rows_left import rows_left
 from secateur.passes.sorted_scans import repeats
 from secateur.passes.topk import as_flags
 from secateur.passes.waves import BYTES_A_SECOND, JOB_SECONDS, seconds
@@ -52,6 +51,7 @@ from secateur.reason.ranges import facts_of
 from secateur.reason.rangesets import RangeSet, merged, range_set
 from secateur.report.conditions import in_words
 from secateur.report.summary import Reason
+from secateur.stats.filestats import sum_of
 
 BITS = 32_768
 FEW = 1_000
@@ -205,7 +205,7 @@ class _Candidate:
                 cost += scan.bytes / BYTES_A_SECOND
                 continue
             cost += seconds(known.stats[scan.id], kept, known)
-            rows = pc.sum(known.stats[scan.id].rows.filter(pa.array(kept)), min_count=0).as_py()
+            rows = sum_of(known.stats[scan.id].rows, kept, known=True)
             # A join gives at most the keys of the table that has the fewest, if keys of that are unique.
             expected = min(expected, float(rows or 0))
         conditions = sum(map(_conditions, nodes))
@@ -260,8 +260,8 @@ def _has_told(scan: Scan, known: Known) -> bool:
         return False
     columns = {column.id: column for column in scan.columns}
     scope = scope_of(known.stats[scan.id], columns, known.query.settings)
-    rows = Rows.of(scope, scan_predicate(known.query, scan), kept, known.limits)
-    return rows is not None and int(np.count_nonzero(rows.left)) <= known.limits.ranges and rows.is_certain
+    rows = rows_left(scope, scan, known, kept)
+    return rows is not None and len(rows.left) <= known.limits.ranges and rows.is_certain
 
 
 def _column(key: Expression) -> Column | None:

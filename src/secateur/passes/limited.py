@@ -38,7 +38,6 @@ from secateur.query.plan import (
     Settings,
     Sort,
     SortKey,
-    walk,
 )
 from secateur.reason.evaluate import evaluate
 from secateur.reason.ranges import Columns
@@ -68,7 +67,7 @@ class Limited:
 
 def limited_scans(known: Known, *, ordered: bool) -> Iterator[Limited]:
     """The scans that a LIMIT with (``ordered``) or without an ORDER BY bounds, where that can be used."""
-    limits = (_below(node.child, Limited(node.count)) for node in walk(known.query.plan) if isinstance(node, Limit))
+    limits = (_below(node.child, Limited(node.count)) for node in known.query.nodes if isinstance(node, Limit))
     wanted = (limited for limited in limits if limited and bool(limited.keys) == ordered and not limited.scan.decided)
     yield from _usable(wanted, known)
 
@@ -78,7 +77,7 @@ _RANKS = ("RowNumber", "Rank", "DenseRank")
 
 def limited_windows(known: Known) -> Iterator[Limited]:
     """The scans of which a window needs the first rows only."""
-    for node in walk(known.query.plan):
+    for node in known.query.nodes:
         if isinstance(node, GroupLimit) and node.function in _RANKS and not node.subqueries:
             different = node.function == "DenseRank"
             limited = _below(node.child, Limited(node.count, node.keys, grouped=different, partition=node.partition))

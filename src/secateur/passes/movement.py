@@ -114,6 +114,14 @@ class Endpoint:
     expression: Expression
     filled: bool = False
     """An outer join may have put NULL in its place."""
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.scan, self.expression, self.filled)))
+
+    def __hash__(self) -> int:
+        """Once for all: an expression may be deep, and what is known of endpoints is looked up again and again."""
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,11 +388,12 @@ def pruning_copies(plan: Plan) -> Iterator[Scan]:
 
 def _walk(plan: Plan) -> Iterator[Plan]:
     """All nodes but those of the copies that Spark prunes by."""
-    if isinstance(plan, Opaque) and plan.what == PRUNING_COPY:
-        return
-    yield plan
-    for child in plan.children:
-        yield from _walk(child)
+    left = [plan]
+    while left:
+        node = left.pop()
+        if not (isinstance(node, Opaque) and node.what == PRUNING_COPY):
+            yield node
+            left.extend(reversed(node.children))
 
 
 def _in_input(union: Union, index: int, e: Expression) -> Expression:

@@ -22,7 +22,7 @@ import numpy as np
 from secateur.passes.contract import Known, Limits, Outcome
 from secateur.passes.predicates import Predicate, random_scans, scan_predicates
 from secateur.passes.tree import PruningTree
-from secateur.query.expressions import Column, walk
+from secateur.query.expressions import Column, IsNotNull, walk
 from secateur.query.plan import Scan, Settings
 from secateur.reason.parts import parts_by
 from secateur.reason.ranges import Columns
@@ -63,19 +63,18 @@ def narrow_by_ranges(
         parts = parts_by(stats, column)
         if parts is None:
             continue
-        at = parts.of(kept & ~parts.whole)
         tree = PruningTree(about, columns, settings, limits)
-        here = parts.stats.take(at) if len(at) < parts.stats.count else parts.stats
-        may = tree.entries(here, np.ones(len(at), np.bool_))
+        may = tree.entries(parts.stats, (kept & ~parts.whole)[parts.owner])
         after = kept & parts.whole
-        after[parts.owner[at[may]]] = True
+        after[parts.owner[may]] = True
         kept = after
     return kept
 
 
 def _by_column(predicate: Predicate, columns: Columns) -> Iterator[tuple[ScanColumn, Predicate]]:
-    """Each column with the conjuncts that speak of it."""
+    """Each column with the conjuncts that speak of it; if it must not be NULL, and no more, counts tell as much."""
     named = [{part.id for part in walk(c) if isinstance(part, Column) and not part.path} for c in predicate]
     for id_ in dict.fromkeys(id_ for ids in named for id_ in sorted(ids)):
-        if id_ in columns and columns[id_].kind == "data":
-            yield columns[id_], tuple(c for c, ids in zip(predicate, named, strict=True) if id_ in ids)
+        about = tuple(c for c, ids in zip(predicate, named, strict=True) if id_ in ids)
+        if id_ in columns and columns[id_].kind == "data" and not all(isinstance(c, IsNotNull) for c in about):
+            yield columns[id_], about

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from secateur.passes.contract import Limits
-from secateur.passes.predicates import Predicate
+from secateur.passes.contract import Known
+from secateur.passes.predicates import Predicate, scan_predicate
 from secateur.passes.tree import PruningTree
 from secateur.query.expressions import Expression
+from secateur.query.plan import Scan
 from secateur.reason.evaluate import evaluate, scope_of
-from secateur.reason.parts import Parts
+from secateur.reason.parts import Ints, Parts
 from secateur.reason.ranges import Scope, facts_of
 from secateur.reason.rangesets import RangeSet, meets, values_in
 from secateur.reason.rows import rows_by
@@ -25,34 +26,24 @@ from secateur.stats.filestats import Mask
 
 @dataclass(slots=True)
 class Rows:
-    """The rows of all files of a scan, and which of them are left."""
+    """The rows of all files of a scan, and the positions of those that are left."""
 
     scope: Scope
     parts: Parts
-    left: Mask
+    left: Ints
     predicate: Predicate = ()
 
-    @staticmethod
-    def of(scope: Scope, predicate: Predicate, kept: Mask, limits: Limits) -> Rows | None:
-        """The rows that may satisfy all conditions, None if the table is not known row by row."""
-        parts = scope.stats.once(rows_by)
-        ranges = (scope.stats.range_sets(column) for column in scope.columns.values())
-        if parts is None or all(each is None or each.values is None for each in ranges):
-            return None
-        left = kept[parts.owner]
-        if predicate:
-            # If time is up, the rows that nobody looked at are left.
-            some = replace(limits, filter_seconds=limits.filter_seconds / 4)
-            tree = PruningTree(predicate, scope.columns, scope.settings, some)
-            left = tree.entries(parts.stats, left)
-        return Rows(scope_of(parts.stats, scope.columns, scope.settings), parts, left, predicate)
+    @property
+    def is_whole(self) -> bool:
+        """Whether every row is left."""
+        return len(self.left) == self.parts.stats.count
 
     @property
     def is_certain(self) -> bool:
         """Whether each row that is left passes all conditions for sure: then a query would find out no more."""
-        stats, columns, settings = self.scope.stats, self.scope.columns, self.scope.settings
+        stats, columns, settings = self.scope.stats.take(self.left), self.scope.columns, self.scope.settings
         return not self.parts.whole.any() and all(
-            evaluate(conjunct, stats, columns, settings).must[self.left].all() for conjunct in self.predicate
+            evaluate(conjunct, stats, columns, settings).must.all() for conjunct in self.predicate
         )
 
     def values(self, e: Expression) -> RangeSet | None:
@@ -65,15 +56,35 @@ class Rows:
 
         Whether there are fewer rows now.
         """
-        before = np.count_nonzero(self.left)
-        left = self.left & kept[self.parts.owner]
+        before = len(self.left)
+        owner = self.parts.owner
+        if not kept.all():
+            self.left = self.left[kept[owner[self.left]]]
         found = facts_of(e, self.scope)
         if found is not None:
-            at = np.flatnonzero(left)
-            left = np.zeros(len(left), np.bool_)
-            left[at[np.broadcast_to(meets(found.at(at), wanted), len(at))]] = True
-        self.left = left
+            self.left = self.left[np.broadcast_to(meets(found, wanted, self.left), len(self.left))]
         holds = np.zeros(len(kept), np.bool_)
-        holds[self.parts.owner[left]] = True
+        holds[owner[self.left]] = True
         kept &= holds
-        return bool(np.count_nonzero(left) < before)
+        return len(self.left) < before
+
+
+def rows_left(scope: Scope, scan: Scan, known: Known, kept: Mask) -> Rows | None:
+    """The rows of kept files that may pass the conditions right above the scan, None if rows are not known."""
+    parts = scope.stats.once(rows_by)
+    ranges = (scope.stats.range_sets(column) for column in scope.columns.values())
+    if parts is None or all(each is None or each.values is None for each in ranges):
+        return None
+    predicate = scan_predicate(known.query, scan)
+    before, left = known.shared.get((rows_left, scan.id), (None, None))
+    if before is None or (kept > before).any():
+        left = parts.of(kept)
+        if predicate:
+            # If time is up, the rows that nobody looked at are left.
+            some = replace(known.limits, filter_seconds=known.limits.filter_seconds / 4)
+            tree = PruningTree(predicate, scope.columns, scope.settings, some)
+            left = np.flatnonzero(tree.entries(parts.stats, kept[parts.owner]))
+        known.shared[rows_left, scan.id] = kept, left
+    elif not kept.all():
+        left = left[kept[parts.owner[left]]]
+    return Rows(scope_of(parts.stats, scope.columns, scope.settings), parts, left, predicate)

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.passes.compared import Compared, compared
@@ -41,7 +40,7 @@ from secateur.reason.facts import Bound, Facts
 from secateur.reason.ranges import facts_of
 from secateur.report.conditions import in_words
 from secateur.report.summary import Reason
-from secateur.stats.filestats import FileStats, Mask
+from secateur.stats.filestats import FileStats, Mask, sum_of
 
 MOST_ROWS = 100_000
 """A greater LIMIT is no look at a few rows any more."""
@@ -212,5 +211,5 @@ def _value(bound: Bound, place: int) -> Any:
 
 def seconds(stats: FileStats, files: Mask, known: Known) -> float:
     """What reading these files takes, roughly."""
-    size = pc.sum(stats.sizes.filter(pa.array(files)), min_count=0).as_py()
+    size = sum_of(stats.sizes, files, known=True)
     return float(np.count_nonzero(files)) * known.limits.file_seconds + float(size or 0) / BYTES_A_SECOND

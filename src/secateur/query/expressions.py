@@ -252,9 +252,12 @@ def with_children(e: Expression, inputs: Sequence[Expression]) -> Expression:
 
 def walk(e: Expression) -> Iterator[Expression]:
     """The expression and everything below it, parents first."""
-    yield e
-    for child in children(e):
-        yield from walk(child)
+    left = [e]
+    while left:
+        part = left.pop()
+        yield part
+        if not isinstance(part, Column | Literal):
+            left.extend(reversed(children(part)))
 
 
 def conjuncts(e: Expression) -> Iterator[Expression]:

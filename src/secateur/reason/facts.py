@@ -84,16 +84,18 @@ class Bound:
     def at(self, where: Where) -> Bound:
         """The same for some of the entries."""
         heads = self.heads and self.heads.at(where)
-        return Bound(_at(self.values, where), _flags_at(self.unknown, where), heads)
+        return Bound(_at(self.values, where), flags_at(self.unknown, where), heads)
 
-    def known_entries(self, where: npt.NDArray[np.int64], instead: Any) -> Numbers | pa.Array:
-        """The bounds of some entries, with ``instead`` for the unknown ones."""
+    def known_entries(self, where: npt.NDArray[np.int64] | None, instead: Any) -> Numbers | pa.Array:
+        """The bounds of some entries (None: of all), with ``instead`` for the unknown ones."""
+        unknown = flags_at(self.unknown, where)
         if isinstance(self.values, np.ndarray):
-            unknown = self.unknown if isinstance(self.unknown, bool) else self.unknown[where]
-            return self.values[where] if unknown is False else np.where(unknown, instead, self.values[where])
-        hidden = None if isinstance(self.unknown, bool) else self.unknown[where]
-        if self.unknown is True:
-            hidden = np.ones(len(where), np.bool_)
+            values = self.values if where is None else self.values[where]
+            return values if unknown is False else np.where(unknown, instead, values)
+        if unknown is False and where is None:
+            return self.values
+        where = np.arange(len(self.values)) if where is None else where
+        hidden = None if unknown is False else np.broadcast_to(unknown, len(where))
         return self.values.take(pa.array(where, mask=hidden)).fill_null(pa.scalar(instead, self.values.type))
 
 
@@ -116,10 +118,10 @@ class Facts:
             self.type,
             low,
             low if self.high is self.low else self.high.at(where),
-            _flags_at(self.may_hold_null, where),
-            _flags_at(self.may_hold_nan, where),
-            _flags_at(self.may_hold_number, where),
-            _flags_at(self.may_hold_value, where),
+            flags_at(self.may_hold_null, where),
+            flags_at(self.may_hold_nan, where),
+            flags_at(self.may_hold_number, where),
+            flags_at(self.may_hold_value, where),
         )
 
 
@@ -230,8 +232,9 @@ def _at(values: Numbers | pa.Array, where: Where) -> Numbers | pa.Array:
     return values.slice(where.start, where.stop - where.start)
 
 
-def _flags_at(flags: Flags, where: Where) -> Flags:
-    return flags if isinstance(flags, bool) else flags[where]
+def flags_at(flags: Flags, where: Where | None) -> Flags:
+    """The flags of some entries, None: of all."""
+    return flags if where is None or isinstance(flags, bool) else flags[where]
 
 
 def _where(holds: pa.BooleanArray) -> Flags:

@@ -78,8 +78,7 @@ def listed(values: Sequence[Any], type_: DataType) -> Listed:
     array = pa.array(ordered, type=domain)
     if domain != pa.binary() or len(ordered) < 2:
         return Listed(array)
-    first, last = ordered[0], ordered[-1]
-    prefix = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    prefix = common_prefix(ordered[0], ordered[-1])
     return Listed(array, _table(string_keys(array, np.arange(len(array)), prefix)), prefix)
 
 
@@ -201,16 +200,41 @@ def search(values: Sorted, needles: Numbers | pa.Array) -> Positions:
     """For each needle the position of the first value that is not below it."""
     if isinstance(values, np.ndarray):
         return np.searchsorted(values, needles, side="left")
+    start, end = np.zeros(len(needles), np.int64), np.full(len(needles), len(values))
+    if pa.types.is_binary(values.type) and len(values):
+        start, end = _narrowed(values, needles)
+    tied = np.flatnonzero(start < end)
+    if not len(tied):
+        return start
     # A binary search for all needles at once: older versions of Arrow have none.
-    start = np.zeros(len(needles), dtype=np.int64)
-    end = np.full(len(needles), len(values), dtype=np.int64)
-    for _ in range(len(values).bit_length()):
-        middle = (start + end) >> 1
-        open_ = start < end
+    needles, first, last = take(needles, tied), start[tied], end[tied]
+    for _ in range(int((last - first).max()).bit_length()):
+        middle = (first + last) >> 1
+        open_ = first < last
         below = to_mask(pc.less(take(values, np.minimum(middle, len(values) - 1)), needles))
-        start = np.where(open_ & below, middle + 1, start)
-        end = np.where(open_ & ~below, middle, end)
+        first = np.where(open_ & below, middle + 1, first)
+        last = np.where(open_ & ~below, middle, last)
+    start[tied] = first
     return start
+
+
+def _narrowed(values: pa.BinaryArray, needles: pa.BinaryArray) -> tuple[Positions, Positions]:
+    """Between which positions each needle belongs, by the eight bytes after what all values begin with."""
+    skip = common_prefix(values[0].as_py(), values[-1].as_py())
+    keys = string_keys(values, np.arange(len(values)), skip)
+    wanted = string_keys(needles, np.arange(len(needles)), skip)
+    start, end = np.searchsorted(keys, wanted, side="left"), np.searchsorted(keys, wanted, side="right")
+    # Only what lies between the first value and the last begins as they do.
+    below, above = to_mask(pc.less_equal(needles, values[0])), to_mask(pc.greater(needles, values[-1]))
+    start[below], end[below] = 0, 0
+    start[above], end[above] = len(values), len(values)
+    return start, end
+
+
+def common_prefix(one: bytes, other: bytes) -> int:
+    """With how many equal bytes two texts begin."""
+    shorter = min(len(one), len(other))
+    return next((i for i in range(shorter) if one[i] != other[i]), shorter)
 
 
 def at_most(left: Sorted, right: Sorted) -> Mask:

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from secateur.query.expressions import Column, Expression, walk
 from secateur.reason.evaluate import scope_of
 from secateur.reason.facts import Facts, facts
+from secateur.reason.membership import search, take
 from secateur.reason.ranges import Scope, column_source, facts_of
 from secateur.reason.rangesets import RangeSet, meets, values_in
 from secateur.stats.fileranges import FileRanges
@@ -72,10 +73,8 @@ def _values_of_all(stats: FileStats, column: ScanColumn) -> RangeSet | None:
 
 def _values_of(stats: FileStats, column: ScanColumn, kept: Mask) -> RangeSet | None:
     parts = parts_by(stats, column)
-    if parts is not None:
-        stats, kept = parts.stats, kept[parts.owner]
-    found = facts(stats, column)
-    return None if found is None else values_in(found, kept)
+    found = facts(stats if parts is None else parts.stats, column)
+    return None if found is None else values_in(found, np.flatnonzero(kept) if parts is None else parts.of(kept))
 
 
 def finest(e: Expression, scope: Scope) -> tuple[Facts | None, Parts | None]:
@@ -85,26 +84,37 @@ def finest(e: Expression, scope: Scope) -> tuple[Facts | None, Parts | None]:
     return facts_of(e, scope if parts is None else scope_of(parts.stats, scope.columns, scope.settings)), parts
 
 
-def between(found: Facts | None, parts: Parts | None, wanted: RangeSet, kept: Mask) -> Mask:
-    """The files that are kept and of which some part, if they come in parts, meets the set."""
-    if found is None or parts is None:
-        return kept
-    at = parts.of(kept)
-    may = meets(found.at(at) if len(at) < parts.stats.count else found, wanted)
-    left = np.zeros(len(kept), np.bool_)
-    left[parts.owner[at[np.broadcast_to(may, len(at))]]] = True
+def files_meeting(found: Facts, fine: Facts | None, parts: Parts | None, wanted: RangeSet, kept: Mask) -> Mask:
+    """The kept files that meet the set and of which, if they come in parts, some part does."""
+    alive = np.flatnonzero(kept)
+    met = np.zeros(len(kept), np.bool_)
+    met[alive] = meets(found, wanted, alive if len(alive) < len(kept) else None)
+    if fine is None or parts is None:
+        return met
+    # A file whose least number is wanted has a part that meets the set: no need to look at its parts.
+    begins = _begins_in(found, wanted, met)
+    open_ = met if begins is None else met & ~begins
+    at = parts.of(open_)
+    left = np.zeros(len(kept), np.bool_) if begins is None else begins
+    left[parts.owner[at[np.broadcast_to(meets(fine, wanted, at), len(at))]]] = True
     return left
+
+
+def _begins_in(found: Facts, wanted: RangeSet, met: Mask) -> Mask | None:
+    """Those of some files whose least number is in the set, None if numbers do not tell."""
+    low = found.low.values
+    certain = found.may_hold_number is True and found.low.unknown is False
+    if not certain or not isinstance(low, np.ndarray) or not len(wanted):
+        return None
+    first = np.minimum(search(wanted.high, low), len(wanted) - 1)
+    begins: Mask = met & (take(wanted.low, first) <= low) & (low <= take(wanted.high, first))
+    return begins
 
 
 def files_where(e: Expression, wanted: RangeSet, scope: Scope, kept: Mask) -> Mask:
     """The kept files in which an expression may take one of some values."""
     found = facts_of(e, scope)
-    if found is None:
-        return kept
-    alive = np.flatnonzero(kept)
-    may = np.zeros(len(kept), np.bool_)
-    may[alive] = meets(found.at(alive), wanted)
-    return between(*finest(e, scope), wanted, may)
+    return kept if found is None else files_meeting(found, *finest(e, scope), wanted, kept)
 
 
 def _take_apart(stats: FileStats, column: ScanColumn) -> Parts | None:

@@ -23,10 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.query.types import DataType
-from secateur.reason.facts import Facts, Numbers
-from secateur.reason.membership import at_most, search, take
+from secateur.reason.facts import Facts, Numbers, flags_at
+from secateur.reason.membership import Positions, at_most, search, take
 from secateur.reason.verdict import Flags
-from secateur.stats.filestats import Mask
 from secateur.stats.widest import gap_widths, largest
 
 Ends: TypeAlias = Numbers | pa.Array
@@ -69,9 +68,12 @@ def range_set(type_: DataType, pairs: Sequence[tuple[Any, Any]], *, nan: bool = 
     return replace(merged(type_, _ends(low, type_), _ends(high, type_)), nan=nan, null=null)
 
 
-def values_in(found: Facts, kept: Mask) -> RangeSet | None:
-    """What the entries that are kept can hold, None if the bounds of one that can hold a number are unknown (S1)."""
-    at = np.flatnonzero(_and(found.may_hold_number, kept))
+def values_in(found: Facts, at: Positions) -> RangeSet | None:
+    """What the entries at some positions can hold, None if bounds of one that can hold a number are unknown (S1)."""
+    null = _any(found.may_hold_null, at)
+    nan = found.type.is_float and _any(found.may_hold_nan, at)
+    if found.may_hold_number is not True:
+        at = at[np.broadcast_to(flags_at(found.may_hold_number, at), len(at))]
     if _any(found.low.unknown, at) or _any(found.high.unknown, at):
         return None
     if isinstance(found.low.values, np.ndarray) and len(at) > len(found.low.values) // FEW:
@@ -79,25 +81,28 @@ def values_in(found: Facts, kept: Mask) -> RangeSet | None:
         wanted[at] = True
         at = found.low.order[wanted[found.low.order]]
     low, high = take(found.low.values, at), take(found.high.values, at)
-    nan, null = (bool(_and(flags, kept).any()) for flags in (found.may_hold_nan, found.may_hold_null))
-    return replace(merged(found.type, low, high), nan=nan and found.type.is_float, null=null)
+    return replace(merged(found.type, low, high), nan=nan, null=null)
 
 
-def meets(found: Facts, wanted: RangeSet) -> Flags:
-    """Where an entry may hold a value of the set; an unknown bound is as far out as it can be (S1)."""
-    null = wanted.null and found.may_hold_null
-    nan = wanted.nan and found.may_hold_nan
-    flags = _or(null, nan)
-    if not len(wanted) or found.may_hold_number is False:
+def meets(found: Facts, wanted: RangeSet, at: Positions | None = None) -> Flags:
+    """Where an entry may hold a value of the set; an unknown bound is as far out as it can be (S1).
+
+    With ``at``, only for the entries at these positions.
+    """
+    flags = _or(wanted.null and flags_at(found.may_hold_null, at), wanted.nan and flags_at(found.may_hold_nan, at))
+    number = flags_at(found.may_hold_number, at)
+    if not len(wanted) or number is False:
         return flags
     # The first range that does not end before the entry begins has to begin before the entry ends.
     least, greatest = _at(wanted.low, 0), _at(wanted.high, -1)
-    everything = np.arange(len(found.low.values))
-    first = search(wanted.high, found.low.known_entries(everything, least))
-    inside = first < len(wanted)
-    begins = take(wanted.low, np.minimum(first, len(wanted) - 1))
-    within = inside & at_most(begins, found.high.known_entries(everything, greatest))
-    return _or(flags, _and(found.may_hold_number, within))
+    ends = found.high.known_entries(at, greatest)
+    if len(wanted) == 1 and isinstance(ends, np.ndarray):
+        within = (ends >= least) & (found.low.known_entries(at, least) <= greatest)
+    else:
+        first = search(wanted.high, found.low.known_entries(at, least))
+        within = at_most(take(wanted.low, np.minimum(first, len(wanted) - 1)), ends)
+        within &= first < len(wanted)
+    return _or(flags, within if number is True else number & within)
 
 
 def union(sets: Sequence[RangeSet]) -> RangeSet:
@@ -251,11 +256,6 @@ def _at(ends: Ends, position: int) -> Any:
 
 def _any(flags: Flags, at: npt.NDArray[np.int64]) -> bool:
     return (flags and len(at) > 0) if isinstance(flags, bool) else bool(flags[at].any())
-
-
-def _and(flags: Flags, mask: Mask) -> Mask:
-    both: Mask = mask & flags
-    return both
 
 
 def _or(one: Flags, other: Flags) -> Flags:

@@ -237,6 +237,24 @@ class FileStats:
         return self._blocks
 
 
+def sum_of(counts: pa.Array, mask: Mask | None = None, *, known: bool = False) -> int | None:
+    """The sum over the marked entries (None: all). None if one of them is unknown, unless those that are known will do.
+
+    >>> counts, mask = pa.array([1, None, 3]), np.array([True, False, True])
+    >>> sum_of(counts, mask), sum_of(counts), sum_of(counts, known=True)
+    (4, None, 4)
+    """
+    if not counts.null_count and pa.types.is_int64(counts.type):
+        values = np.frombuffer(counts.buffers()[1] or b"", np.int64, count=len(counts), offset=8 * counts.offset)
+    elif not counts.null_count:
+        values = counts.to_numpy()
+    elif known or (mask is not None and not (mask & _null_flags(counts)).any()):
+        values = pc.fill_null(counts, 0).to_numpy()
+    else:
+        return None
+    return int(values.sum(where=True if mask is None else mask))
+
+
 def _checked(stats: ColumnStats, column: ScanColumn, count: int) -> ColumnStats:
     """The same with impossible bounds made unknown (rule S1); a reader's mistake in type or length is an error."""
     for part in (stats.low, stats.high):

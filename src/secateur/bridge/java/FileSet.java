@@ -38,8 +38,11 @@ abstract class FileSet {
     return 0;
   }
 
-  /** A last look before files are skipped: takes off `skip` what must be read after all, and counts the files that have changed. */
-  int keepChanged(BitSet skip) {
+  /**
+   * A last look before files are skipped: takes off `skip` what must be read after all, and counts the files that have changed.
+   * Files in `seen` need not be looked at again, and those that have not changed are added to it.
+   */
+  int keepChanged(BitSet skip, BitSet seen) {
     return 0;
   }
 }

@@ -122,8 +122,8 @@ final class Listing extends FileSet {
     return places;
   }
 
-  int keepChanged(BitSet skip) {
-    int changed = recheck(skip);
+  int keepChanged(BitSet skip, BitSet seen) {
+    int changed = recheck(skip, seen);
     keepShared(skip);
     return changed;
   }
@@ -144,14 +144,18 @@ final class Listing extends FileSet {
    * statistics of the old one must not hide it. Only local files are rewritten in place as a matter of course and are cheap
    * to ask about.
    */
-  private int recheck(BitSet skip) {
+  private int recheck(BitSet skip, BitSet seen) {
     int changed = 0;
     for (int i = skip.nextSetBit(0); i >= 0; i = skip.nextSetBit(i + 1)) {
+      if (seen.get(i)) continue;
       java.net.URI uri = files[i].getPath().toUri();
       if (uri.getScheme() != null && !uri.getScheme().equals("file")) continue;
       try {
         BasicFileAttributes now = Files.readAttributes(Paths.get(uri.getPath()), BasicFileAttributes.class);
-        if (now.size() == files[i].getLen() && now.lastModifiedTime().toMillis() == files[i].getModificationTime()) continue;
+        if (now.size() == files[i].getLen() && now.lastModifiedTime().toMillis() == files[i].getModificationTime()) {
+          seen.set(i);
+          continue;
+        }
       } catch (IOException gone) {
         // Spark fails on a file that is gone, so it must see it
       }

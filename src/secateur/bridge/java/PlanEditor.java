@@ -3,6 +3,7 @@ package secateur;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.BitSet;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -26,6 +27,7 @@ final class PlanEditor {
   private final Asked[] asked; // per scan, what it is to ask at run time, null if nothing
   private int next = 0;
   final int[] changed; // per scan, files that Python skipped and that are kept, since they are not as they were listed
+  private final Map unchanged = new IdentityHashMap(); // per file set, the files that were looked at and are as they were listed
   private final Boolean[] stale; // per scan, whether a file that may be read is not as it was listed; null if nobody asked yet
   final boolean[] unsaid; // per scan, implied conditions were left out, since files are not as they were listed
   final boolean[] asking; // per scan, it asks at run time
@@ -61,7 +63,7 @@ final class PlanEditor {
         unsaid[id] = true;
         continue;
       }
-      changed[id] += scan.files.keepChanged(skip);
+      changed[id] += keepChanged(scan.files, skip);
       if (scan.skipped != null && !skip.isEmpty()) skip.or(scan.skipped);
       if (Integer.valueOf(1).equals(edit.get("rows")) && keptHasChanged(id, scan, skip)) continue;
       imply(id, scan, (List) edit.get("implied"), edit.get("counted"), skip);
@@ -83,7 +85,7 @@ final class PlanEditor {
         BitSet all = new BitSet();
         all.set(0, scan.files.count);
         if (scan.skipped != null) all.andNot(scan.skipped);
-        stale[id] = Boolean.valueOf(scan.files.keepChanged(all) > 0);
+        stale[id] = Boolean.valueOf(keepChanged(scan.files, all) > 0);
       }
       found = found || stale[id].booleanValue();
     }
@@ -98,10 +100,16 @@ final class PlanEditor {
     return others > 0;
   }
 
-  private static int changedOfKept(Scan scan, BitSet skip) {
+  private int changedOfKept(Scan scan, BitSet skip) {
     BitSet kept = (BitSet) skip.clone();
     kept.flip(0, scan.files.count);
-    return scan.files.keepChanged(kept);
+    return keepChanged(scan.files, kept);
+  }
+
+  private int keepChanged(FileSet files, BitSet skip) {
+    BitSet seen = (BitSet) unchanged.get(files);
+    if (seen == null) unchanged.put(files, seen = new BitSet());
+    return files.keepChanged(skip, seen);
   }
 
   private void imply(int id, Scan scan, List conditions, Object counted, BitSet skip) {

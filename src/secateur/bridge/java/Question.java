@@ -91,7 +91,7 @@ final class Question {
       }
       told = (String) answer.get("told");
       found.or(before);
-      changed = files.keepChanged(found);
+      changed = files.keepChanged(found, new BitSet());
       skip = found;
     } catch (Throwable problem) {
       if (problem instanceof InterruptedException) Thread.currentThread().interrupt();

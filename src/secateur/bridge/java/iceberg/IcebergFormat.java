@@ -61,6 +61,8 @@ public final class IcebergFormat extends Format {
 
   private static String declined(SparkTable table, CaseInsensitiveStringMap options, DataSourceV2ScanRelation planned) throws Exception {
     if (!(table.table() instanceof BaseTable)) return "it is a metadata table";
+    // The catalog may hide rows by leaving files out, or lend access to data and not to manifests.
+    if (table.table().getClass().getSimpleName().equals("RESTTable")) return "its catalog plans the scan";
     if (table.snapshotId() == null) return "it has no snapshot yet";
     for (int i = 0; i < OTHER_SCANS.length; i++) {
       if (options.containsKey(OTHER_SCANS[i])) return "it is read with the option " + OTHER_SCANS[i];

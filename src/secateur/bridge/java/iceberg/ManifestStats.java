@@ -28,92 +28,107 @@ final class ManifestStats {
       "snapshot_id", "file_path", "file_format", "file_size_in_bytes", "record_count", "partition", "key_metadata",
       "split_offsets", "sort_order_id", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"});
 
+  private static final Object[] NOTHING = {};
   private static final int VALUES = 0;
   private static final int NULLS = 1;
   private static final int NANS = 2;
-  private static final int LOW = 3;
+  static final int LOW = 3;
   private static final int HIGH = 4;
 
-  final DataFile[] files;
-  final Map columns; // field id -> Column
+  DataFile[] files;
+  final Map columns = new HashMap(); // field id -> Column
+  boolean direct; // whether statistics were read without making maps of them first
   long[] added; // the snapshot that each file came with, MISSING if that is not known
+  private final Map types;
+  private final int expected;
+  private List read; // the files so far
   private final Map ignored = new HashMap();
-  private final List[] seen = {new ArrayList(), new ArrayList(), new ArrayList(), new ArrayList(), new ArrayList()}; // of Column, by statistic
 
-  private ManifestStats(DataFile[] files, Map columns) {
-    this.files = files;
-    this.columns = columns;
+  private ManifestStats(Map types, int expected) {
+    this.types = types;
+    this.expected = expected;
+    this.read = new ArrayList(expected);
+    this.added = new long[expected];
   }
 
   /** Reads a manifest; `types` are those of every field that the table's schemas name, by id. */
   static ManifestStats read(ManifestFile manifest, FileIO io, Map specs, Map types) throws Exception {
+    int expected = manifest.addedFilesCount() == null || manifest.existingFilesCount() == null
+        ? 64 : manifest.addedFilesCount().intValue() + manifest.existingFilesCount().intValue();
+    ManifestStats out = new ManifestStats(types, expected);
     ManifestReader reader = ManifestFiles.read(manifest, io, specs).select(COLUMNS);
     try {
       // The public iterator would copy the statistics of every file.
-      CloseableIterable entries = (CloseableIterable) Reflect.call(reader, "liveEntries");
-      int expected = manifest.addedFilesCount() == null || manifest.existingFilesCount() == null
-          ? 64 : manifest.addedFilesCount().intValue() + manifest.existingFilesCount().intValue();
-      List files = new ArrayList(expected);
-      ManifestStats out = new ManifestStats(null, new HashMap());
-      CloseableIterator it = entries.iterator();
+      CloseableIterator it = ((CloseableIterable) Reflect.call(reader, "entries")).iterator();
+      out.direct = StatisticsReader.takesOver(reader, out);
+      Method isLive = null;
       Method file = null;
       Method snapshot = null;
-      long[] added = new long[expected];
       while (it.hasNext()) {
         Object entry = it.next();
-        if (file == null) file = Reflect.method(entry.getClass(), "file", 0);
-        if (snapshot == null) snapshot = Reflect.method(entry.getClass(), "snapshotId", 0);
-        DataFile next = (DataFile) Reflect.invoke(file, entry, new Object[0]);
-        Long id = (Long) Reflect.invoke(snapshot, entry, new Object[0]);
-        if (files.size() == added.length) added = Arrays.copyOf(added, 2 * added.length + 1);
-        added[files.size()] = id == null ? Column.MISSING : id.longValue();
-        out.note(next, files.size(), expected, types);
-        files.add(next.copyWithoutStats());
+        if (isLive == null) {
+          isLive = Reflect.method(Class.forName("org.apache.iceberg.ManifestEntry", true, DataFile.class.getClassLoader()), "isLive", 0);
+          file = Reflect.method(entry.getClass(), "file", 0);
+          snapshot = Reflect.method(entry.getClass(), "snapshotId", 0);
+        }
+        if (!((Boolean) Reflect.invoke(isLive, entry, NOTHING)).booleanValue()) {
+          if (out.direct) out.forget(out.next());
+          continue;
+        }
+        DataFile next = (DataFile) Reflect.invoke(file, entry, NOTHING);
+        if (!out.direct) out.note(next);
+        out.add((DataFile) next.copyWithoutStats(), (Long) Reflect.invoke(snapshot, entry, NOTHING));
       }
       it.close();
-      ManifestStats all = new ManifestStats((DataFile[]) files.toArray(new DataFile[files.size()]), out.columns);
-      all.added = added;
-      return all;
     } finally {
       reader.close();
     }
+    out.files = (DataFile[]) out.read.toArray(new DataFile[out.read.size()]);
+    out.read = null;
+    return out;
   }
 
-  private void note(DataFile file, int at, int expected, Map types) {
-    take(file.valueCounts(), VALUES, at, expected, types);
-    take(file.nullValueCounts(), NULLS, at, expected, types);
-    take(file.nanValueCounts(), NANS, at, expected, types);
-    take(file.lowerBounds(), LOW, at, expected, types);
-    take(file.upperBounds(), HIGH, at, expected, types);
+  /** The place of the file that is read next. */
+  int next() {
+    return read.size();
   }
 
-  /** A statistic of a file: by the fields that files before it had. To walk through Iceberg's maps takes longer. */
-  private void take(Map found, int statistic, int at, int expected, Map types) {
+  private void add(DataFile file, Long snapshot) {
+    if (next() == added.length) added = Arrays.copyOf(added, 2 * added.length + 1);
+    added[next()] = snapshot == null ? Column.MISSING : snapshot.longValue();
+    read.add(file);
+  }
+
+  private void forget(int at) {
+    Iterator it = columns.values().iterator();
+    while (it.hasNext()) ((Column) it.next()).forget(at);
+  }
+
+  private void note(DataFile file) {
+    take(file.valueCounts(), VALUES);
+    take(file.nullValueCounts(), NULLS);
+    take(file.nanValueCounts(), NANS);
+    take(file.lowerBounds(), LOW);
+    take(file.upperBounds(), HIGH);
+  }
+
+  private void take(Map found, int statistic) {
     if (found == null) return;
-    List known = seen[statistic];
-    int left = found.size();
-    for (int c = 0; c < known.size() && left > 0; c++) {
-      Column column = (Column) known.get(c);
-      Object value = found.get(column.id);
-      if (value == null) continue;
-      left--;
-      if (column.type != null) column.take(statistic, at, value);
-    }
-    if (left == 0) return;
     Iterator it = found.entrySet().iterator();
     while (it.hasNext()) {
       Map.Entry entry = (Map.Entry) it.next();
-      Column column = column((Integer) entry.getKey(), expected, types);
-      if (!known.contains(column)) known.add(column);
-      if (column.type != null && entry.getValue() != null) column.take(statistic, at, entry.getValue());
+      Column column = column((Integer) entry.getKey());
+      if (column.type == null || entry.getValue() == null) continue;
+      if (statistic < LOW) column.count(statistic, next(), ((Long) entry.getValue()).longValue());
+      else column.bound(statistic - LOW, next(), (ByteBuffer) entry.getValue());
     }
   }
 
-  private Column column(Integer id, int expected, Map types) {
+  Column column(Integer id) {
     Column known = (Column) columns.get(id);
     if (known == null) known = (Column) ignored.get(id);
     if (known != null) return known;
-    Column fresh = new Column(id, (Type) types.get(id), expected);
+    Column fresh = new Column(id, (Type) types.get(id), expected + 1); // a deleted file may come last
     // Without a type: a field of a list or map, or one that no schema of the table names any more.
     (fresh.type == null ? ignored : columns).put(id, fresh);
     return fresh;
@@ -158,12 +173,12 @@ final class ManifestStats {
       return type.typeId() == Type.TypeID.FLOAT || type.typeId() == Type.TypeID.DOUBLE;
     }
 
-    void take(int statistic, int at, Object value) {
-      if (statistic < LOW) count(statistic, at, ((Long) value).longValue());
-      else bound(statistic - LOW, at, (ByteBuffer) value);
+    void forget(int at) {
+      for (int c = 0; c < 3; c++) if (counts[c] != null && at < counts[c].length) counts[c][at] = MISSING;
+      for (int b = 0; b < 2; b++) if (known[b] != null && at < known[b].length) known[b][at] = false;
     }
 
-    private void count(int which, int at, long value) {
+    void count(int which, int at, long value) {
       long[] all = counts[which];
       if (all == null) {
         all = new long[Math.max(expected, at + 1)];
@@ -183,7 +198,7 @@ final class ManifestStats {
       return counts[which] == null || at >= counts[which].length ? MISSING : counts[which][at];
     }
 
-    private void bound(int which, int at, ByteBuffer value) {
+    void bound(int which, int at, ByteBuffer value) {
       if (known[which] == null) known[which] = new boolean[Math.max(expected, at + 1)];
       if (at >= known[which].length) known[which] = Arrays.copyOf(known[which], 2 * at + 16);
       int size = known[which].length;
