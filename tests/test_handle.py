@@ -171,7 +171,7 @@ def test_a_scan_that_goes_with_an_empty_one_is_not_counted(
     assert files_read(frame) == 0
     assert pruner.last is not None
     assert pruner.last.files_kept == 0
-    assert {r.code for s in pruner.last.scans for r in s.reasons} == {"not-needed"}
+    assert not any(s.reasons for s in pruner.last.scans)  # of what is not read there is nothing to say
     union = spark.sql("SELECT a FROM t WHERE a > 5000 UNION ALL SELECT a FROM t WHERE a = 5")
     assert union.count() == 1
     assert [s.files_kept for s in pruner.last.scans] == [0, 1]

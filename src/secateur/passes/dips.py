@@ -150,7 +150,7 @@ class Talk:
     def _tell(self, link: Link) -> bool:
         """Whether what the origins hold by now rules out files of the target."""
         token = tuple(self._version[origin.scan] for origin in link.origins)
-        if self._sent.get(link) == token:
+        if self._sent.get(link) == token or not self._kept[link.target.scan].any():
             return False
         self._sent[link] = token
         self.messages += 1

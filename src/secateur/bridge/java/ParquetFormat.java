@@ -33,6 +33,7 @@ final class ParquetFormat extends Format {
     HadoopFsRelation files = (HadoopFsRelation) relation.relation();
     // Between the two steps Spark then answers from the partitions that have files, empty ones included.
     if (!late && conf.optimizerMetadataOnly() && files.partitionSchema().nonEmpty()) return null;
+    if (state.waits) return null;
     FileIndex index = files.location();
     ParquetScan scan = new ParquetScan(relation, files);
     scan.table = name(relation, index);

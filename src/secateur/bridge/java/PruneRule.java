@@ -72,7 +72,9 @@ public final class PruneRule extends Rule {
 
   private LogicalPlan prune(LogicalPlan plan, Call call, SQLConf conf) throws Exception {
     call.state.root = plan;
-    call.state.reopens = late && relatesRows(plan);
+    boolean related = relatesRows(plan);
+    call.state.reopens = late && related;
+    call.state.waits = !late && related && !conf.cboEnabled(); // Spark's own reordering of joins goes by the sizes of the early step
     PlanWriter writer = new PlanWriter(late, call.state, conf);
     writer.plan(plan);
     call.scans = writer.scans;

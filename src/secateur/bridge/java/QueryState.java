@@ -14,6 +14,7 @@ final class QueryState {
   volatile boolean emptied = false; // a scan was replaced by nothing, so Spark may have removed others with it
   volatile LogicalPlan root = null; // the plan that is being looked at
   final Map notes = new ConcurrentHashMap(); // of the formats, such as the version of a table that the query reads
+  volatile boolean waits = false; // the late step looks at scans that need not be decided in the early one, all at once
   volatile boolean reopens = false; // the late step has something to say about scans that the early one decided
   private final Set seen = Collections.synchronizedSet(new HashSet());
   private final Set closed = Collections.synchronizedSet(new HashSet());

@@ -37,6 +37,7 @@ final class ManifestStats {
 
   DataFile[] files;
   final Map columns = new HashMap(); // field id -> Column
+  int decoded = 0; // how many statistics were read so, of any file
   boolean direct; // whether statistics were read without making maps of them first
   long[] added; // the snapshot that each file came with, MISSING if that is not known
   private final Map types;
@@ -53,6 +54,12 @@ final class ManifestStats {
 
   /** Reads a manifest; `types` are those of every field that the table's schemas name, by id. */
   static ManifestStats read(ManifestFile manifest, FileIO io, Map specs, Map types) throws Exception {
+    ManifestStats direct = read(manifest, io, specs, types, true);
+    return direct == null ? read(manifest, io, specs, types, false) : direct;
+  }
+
+  /** Null if statistics were to be read without maps, but Iceberg reads entries ahead: then they would be taken for those of another file. */
+  private static ManifestStats read(ManifestFile manifest, FileIO io, Map specs, Map types, boolean direct) throws Exception {
     int expected = manifest.addedFilesCount() == null || manifest.existingFilesCount() == null
         ? 64 : manifest.addedFilesCount().intValue() + manifest.existingFilesCount().intValue();
     ManifestStats out = new ManifestStats(types, expected);
@@ -60,11 +67,14 @@ final class ManifestStats {
     try {
       // The public iterator would copy the statistics of every file.
       CloseableIterator it = ((CloseableIterable) Reflect.call(reader, "entries")).iterator();
-      out.direct = StatisticsReader.takesOver(reader, out);
+      out.direct = direct && StatisticsReader.takesOver(reader, out);
       Method isLive = null;
       Method file = null;
       Method snapshot = null;
-      while (it.hasNext()) {
+      while (true) {
+        int before = out.decoded;
+        if (!it.hasNext()) break;
+        if (out.decoded > before) return null;
         Object entry = it.next();
         if (isLive == null) {
           isLive = Reflect.method(Class.forName("org.apache.iceberg.ManifestEntry", true, DataFile.class.getClassLoader()), "isLive", 0);
@@ -76,6 +86,7 @@ final class ManifestStats {
           continue;
         }
         DataFile next = (DataFile) Reflect.invoke(file, entry, NOTHING);
+        if (out.direct && hasStatistics(next)) return null;
         if (!out.direct) out.note(next);
         out.add((DataFile) next.copyWithoutStats(), (Long) Reflect.invoke(snapshot, entry, NOTHING));
       }
@@ -102,6 +113,11 @@ final class ManifestStats {
   private void forget(int at) {
     Iterator it = columns.values().iterator();
     while (it.hasNext()) ((Column) it.next()).forget(at);
+  }
+
+  private static boolean hasStatistics(DataFile file) {
+    return file.valueCounts() != null || file.nullValueCounts() != null || file.nanValueCounts() != null
+        || file.lowerBounds() != null || file.upperBounds() != null;
   }
 
   private void note(DataFile file) {

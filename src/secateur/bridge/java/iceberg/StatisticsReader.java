@@ -86,6 +86,7 @@ final class StatisticsReader implements ValueReader {
 
   /** The statistic of the file that comes next; Iceberg's own file has none. */
   public Object read(Decoder decoder, Object reuse) throws IOException {
+    out.decoded++;
     int at = out.next();
     int place = 0;
     for (long left = decoder.readArrayStart(); left > 0; left = decoder.arrayNext()) {
