@@ -1,4 +1,4 @@
-"""Scans that the early step narrowed are looked at again in the late step, if the query has a join."""
+"""In which steps scans are looked at: what the early one narrowed again in the late one, if the query has a join."""
 
 from __future__ import annotations
 
@@ -31,13 +31,17 @@ def only_the_first(known: Known) -> Outcome:
 
 
 @pytest.fixture(autouse=True)
-def late_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def stages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The steps in which a query was looked at, as they come; with a late pass of its own."""
+    seen: list[str] = []
     passes = (*PASSES, Pass("test", only_the_first, stages=("late",)))
 
     def run(query: Query, stats: Mapping[int, FileStats], **options: Any) -> Decision:
+        seen.append(query.stage)
         return run_passes(query, stats, **{**options, "enabled": None, "passes": passes})
 
     monkeypatch.setattr(decide, "run_passes", run)
+    return seen
 
 
 @pytest.fixture(params=["parquet", "delta", "iceberg"])
@@ -70,3 +74,21 @@ def test_a_late_pass_narrows_what_the_early_step_left(spark: SparkSession, prune
 def test_without_a_join_it_is_decided_once(spark: SparkSession, pruner: secateur.Pruner, fact: str) -> None:
     secateur.collect(spark, spark.sql(f"SELECT * FROM {fact}"))
     assert spark.sql(f"SELECT id FROM {fact} WHERE id >= 40").count() == 40
+
+
+@pytest.mark.parametrize("fact", ["parquet"], indirect=True)
+@pytest.mark.parametrize(("by_cost", "expected"), [("false", ["late"]), ("true", ["early", "late"])])
+def test_plain_files_of_a_join_are_looked_at_once_unless_spark_reorders_joins(
+    spark: SparkSession, pruner: secateur.Pruner, fact: str, by_cost: str, expected: list[str], stages: list[str]
+) -> None:
+    spark.range(1000).selectExpr("id AS key").createOrReplaceTempView("keys")
+    secateur.collect(spark, spark.sql(f"SELECT * FROM {fact}"))
+    stages.clear()
+    spark.conf.set("spark.sql.cbo.enabled", by_cost)
+    try:
+        frame = spark.sql(f"SELECT id FROM {fact} JOIN keys ON id = key WHERE id >= 40")
+        assert len(frame.collect()) == 10
+        assert files_read(frame) == 1
+    finally:
+        spark.conf.unset("spark.sql.cbo.enabled")
+    assert stages == expected
