@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from secateur.passes.filter import narrow
 from secateur.passes.ranged import narrow_by_ranges
-from secateur.query.expressions import conjuncts
-from secateur.query.plan import Scan
-from secateur.reason.facts import facts
-from secateur.reason.parts import parts_by, values_of
-from secateur.reason.rangesets import meets
+from secateur.query.expressions import Column, conjuncts
+from secateur.query.plan import Scan, Settings
+from secateur.query.types import parse_type
+from secateur.reason.evaluate import scope_of
+from secateur.reason.parts import files_where, values_of
+from secateur.reason.rangesets import range_set
 from secateur.stats.fileranges import FileRanges
-from secateur.stats.filestats import FileStats, ScanColumn
+from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
 from secateur.stats.widest import tightest
 from tests.reason.generate import COLUMNS, Generator, Row, is_nan, truth
 from tests.reason.language import file_stats
@@ -86,15 +87,22 @@ def test_values_of_files_are_all_there_and_found_again(rng: Random) -> None:
             assert held.null if value is None else held.nan
         else:
             assert any(low <= value <= high for low, high in found), value
-    parts = parts_by(stats, column)
-    known = facts(stats if parts is None else parts.stats, column)
-    if known is None:
-        return
-    owner = np.arange(len(files)) if parts is None else parts.owner
-    may = set(owner[np.broadcast_to(meets(known, held), len(owner))].tolist())
+    expression = Column(column.id, column.name, column.type)
+    may = files_where(expression, held, scope_of(stats, BY_ID, Settings()), np.ones(len(files), np.bool_))
     for at, each in enumerate(values):
         wanted = [v for v in each if v is not None and any(a <= v <= b for a, b in found)]
-        assert at in may or not (wanted or (held.null and None in each) or (held.nan and any(map(is_nan, each))))
+        assert may[at] or not (wanted or (held.null and None in each) or (held.nan and any(map(is_nan, each))))
+
+
+def test_a_file_whose_least_value_is_wanted_is_kept_and_one_with_a_gap_there_is_not() -> None:
+    column, flags, zeros = ScanColumn(1, "x", parse_type("int")), np.ones(3, np.bool_), pa.array([0, 0, 0])
+    bounds = ColumnStats(pa.array([5, 1, 1]), pa.array([9, 9, 9]), zeros, zeros, flags, flags)
+    ends = pa.array([[5, 9], [1, 9], [1, 6, 9]])
+    ranges = FileRanges.of_lists(ends, ends, pa.array([False] * 3), pa.array([False] * 3))
+    stats = FileStats(pa.array([2, 2, 3]), zeros, load=lambda _: bounds, ranges=lambda _: ranges)
+    scope, x = scope_of(stats, {1: column}, Settings()), Column(1, "x", column.type)
+    for pairs, expected in (([(4, 7)], [True, False, True]), ([(4, 5), (7, 8)], [True, False, False])):
+        assert files_where(x, range_set(column.type, pairs), scope, flags).tolist() == expected
 
 
 def test_parts_see_more_than_bounds_do() -> None:
