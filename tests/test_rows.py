@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -88,6 +89,18 @@ def test_a_small_table_tells_the_keys_of_its_rows(spark: SparkSession, same: Sam
     compared = same(lambda: spark.sql(sql))
     read = {scan.table.rsplit("/", 1)[-1]: scan.files_kept for scan in compared.summary.scans}
     assert read["sales"] == QUERIES[sql], compared.summary
+
+
+@pytest.mark.usefixtures("star")
+def test_a_small_table_is_not_read_if_no_row_of_it_matches(spark: SparkSession, same: Same) -> None:
+    """Each condition is met by some row, but no row meets both: of shops 0 to 3 the first has no region."""
+    for sql, files in {
+        "SELECT * FROM shops WHERE region = 0 AND shop_id < 4": 0,
+        "SELECT * FROM shops WHERE region = 1 AND shop_id < 4": 1,
+        "SELECT * FROM days WHERE weekday = 3 AND season = 'spring' AND heat < 12": 0,  # day 24 has 12
+        "SELECT * FROM days WHERE weekday = 3 AND season = 'spring' AND heat <= 12": 1,
+    }.items():
+        assert same(partial(spark.sql, sql)).summary.files_kept == files, sql
 
 
 @pytest.mark.usefixtures("star")

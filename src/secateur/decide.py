@@ -93,7 +93,8 @@ class Decider:
         evaluated, questions = self._evaluated(request, query, stats)
         if questions:
             return {"evaluate": questions}
-        query = replace(query, settings=replace(query.settings, evaluated=evaluated))
+        if evaluated:  # what is known of a query goes by its identity
+            query = replace(query, settings=replace(query.settings, evaluated=evaluated))
         limits = Limits(options.filter_budget_ms / 1000, options.filter_file_ms / 1000, options.dips_ranges)
         decision = run_passes(query, stats, enabled=options.passes, limits=limits)
         edits = [
@@ -181,7 +182,7 @@ class Decider:
 
 def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Options) -> list[dict[str, Any]]:
     """What the JVM has to send of tables that are loaded in parts, one request a table."""
-    if not any(table.incomplete for _, table in scans):
+    if all(table.partial is None for _, table in scans):
         return []
     opened: dict[str, Mask] = {}
     filtered: dict[str, bool] = {}
@@ -189,9 +190,10 @@ def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Opt
     names: dict[str, set[str]] = {}
     judged = judged_columns(query)
     if query.stage == "late" and {"dips", "keys"} & set(options.passes):
-        judged |= joining_columns(query.plan)
+        judged |= joining_columns(query)
     for scan, table in scans:
-        if not table.incomplete or not isinstance(table, PartialTable):
+        partial, asked = table.partial, {c.name for c in scan.columns if c.id in judged}
+        if partial is None or not partial.lacks(asked):
             continue
         groups = table.files.groups
         mask = np.ones(0 if groups is None else groups.stats.count, np.bool_)
@@ -201,10 +203,10 @@ def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Opt
             mask = np.bincount(groups.of[scan.kept(len(groups.of))], minlength=len(mask)) > 0
         elif "manifests" in options.passes:
             mask = open_groups(query, scan, groups)
-        known[scan.listing] = table
+        known[scan.listing] = partial
         opened[scan.listing] = opened.get(scan.listing, np.zeros_like(mask)) | mask
         filtered[scan.listing] = filtered.get(scan.listing, False) or scan.decided or bool(scan_predicate(query, scan))
-        names.setdefault(scan.listing, set()).update(c.name for c in scan.columns if c.id in judged)
+        names.setdefault(scan.listing, set()).update(asked)
     wanted = (table.wanted(opened[fp], names[fp], filtered=filtered[fp]) for fp, table in known.items())
     return [part for part in wanted if part is not None]
 

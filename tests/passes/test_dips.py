@@ -200,7 +200,7 @@ def test_every_join_is_used_in_both_directions(edges: list[tuple[int, int]]) -> 
 def talk_of(text: str) -> Talk:
     case, _ = _read(text)
     kept = {id_: np.ones(stats.count, np.bool_) for id_, stats in case.stats.items()}
-    talk = Talk(Known(case.query, case.stats, kept, Limits(filter_seconds=600)), links_of(case.query.plan))
+    talk = Talk(Known(case.query, case.stats, kept, Limits(filter_seconds=600)), links_of(case.query))
     talk.run()
     return talk
 

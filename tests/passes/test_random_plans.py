@@ -48,18 +48,18 @@ def test_the_same_rows_come_out_where_tables_are_known_row_by_row() -> None:
 
 
 MISTAKES = {
-    "a full outer join tells": ("_TO_RIGHT", movement._TO_RIGHT | {"FullOuter"}),
-    "the right side of a left outer join tells": ("_TO_LEFT", movement._TO_LEFT | {"LeftOuter"}),
-    "the right side of an anti join tells": ("_TO_LEFT", movement._TO_LEFT | {"LeftAnti"}),
-    "nothing is ever filled": ("_FILLS_RIGHT", frozenset()),
-    "every expression is NULL with its columns": ("_is_strict", lambda e: True),
-    "groups do not matter": ("_is_made_of", lambda e, keys: True),
+    "a full outer join tells": (movement, "_TO_RIGHT", movement._TO_RIGHT | {"FullOuter"}),
+    "the right side of a left outer join tells": (movement, "_TO_LEFT", movement._TO_LEFT | {"LeftOuter"}),
+    "the right side of an anti join tells": (movement, "_TO_LEFT", movement._TO_LEFT | {"LeftAnti"}),
+    "nothing is ever filled": (movement, "_FILLS_RIGHT", frozenset()),
+    "every expression is NULL with its columns": (movement, "is_strict", lambda e: True),
+    "partitions do not matter": (movement, "is_made_of", lambda e, keys: True),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_planted_mistake_is_found(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(movement, *MISTAKES[mistake])
+    monkeypatch.setattr(*MISTAKES[mistake])
     for start in range(20):
         if wrong_plans(f"planted {start}", 250)[0]:
             return

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
@@ -31,17 +31,17 @@ import numpy as np
 
 from secateur.passes.contract import Known, Outcome
 from secateur.passes.movement import Endpoint, Link, Links, links_of, pruning_copies
-from secateur.passes.predicates import random_scans, scan_predicate
-from secateur.passes.rows_left import Rows, rows_left
+from secateur.passes.predicates import random_scans
+from secateur.passes.rows_left import Rows, rows_left, telling
 from secateur.passes.schedule import Among, Exchange, schedule
-from secateur.query.expressions import Column, Expression, IsNotNull
+from secateur.query.expressions import Column
 from secateur.query.expressions import walk as parts_of
 from secateur.query.plan import Filter, Plan, Project, Scan
 from secateur.reason.evaluate import comparable, scope_of
 from secateur.reason.facts import Facts
 from secateur.reason.parts import Parts, files_meeting, finest, values_of
 from secateur.reason.ranges import Scope, column_source, facts_of
-from secateur.reason.rangesets import RangeSet, compact, intersection, union, values_in
+from secateur.reason.rangesets import RangeSet, compact, holds_numbers, intersection, union, values_in
 from secateur.report.summary import JoinRecord, Reason
 from secateur.stats.filestats import Mask
 
@@ -51,7 +51,7 @@ ROUNDS = 4
 
 def dip_files(known: Known) -> Outcome:
     """Keep of every scan the files that may hold a row with a partner in the tables that it joins with."""
-    links = links_of(known.query.plan)
+    links = links_of(known.query)
     if not links.found and not links.blocked:
         return Outcome()
     talk = Talk(known, links)
@@ -125,8 +125,11 @@ class Talk:
         plan = self.known.query.plan
         copied = {scan.id for scan in pruning_copies(plan)} & self._scans.keys()
         together: dict[tuple[str, bytes], list[int]] = {}
-        for id_, reading in _readings(plan):
-            if id_ in self._scans and id_ not in copied:
+        changed = {self._scans[id_].listing for id_, mask in self._kept.items() if mask is not self.known.kept[id_]}
+        often = Counter(scan.listing for scan in self._scans.values())
+        shared = {listing for listing in changed if often[listing] > 1}
+        for id_, reading in _readings(plan) if shared else ():
+            if id_ in self._scans and id_ not in copied and self._scans[id_].listing in shared:
                 together.setdefault((reading, np.packbits(self.known.kept[id_]).tobytes()), []).append(id_)
         for ids in together.values():
             if len(ids) > 1:
@@ -161,9 +164,13 @@ class Talk:
             self._unknown.add(link.target.scan)
             return False
         held = union(known) if len(known) > 1 else known[0]
-        null = link.null_safe and (held.null or any(origin.filled for origin in link.origins))
         received = self._received.setdefault((link.target, link.null_safe), _Received())
-        told = received.take(link, compact(replace(held, null=null), self.known.limits.ranges))
+        if holds_numbers(held, found):
+            received.links[link] = None
+            return False
+        null = link.null_safe and (held.null or any(origin.filled for origin in link.origins))
+        held = held if held.null == null else replace(held, null=null)
+        told = received.take(link, compact(held, self.known.limits.ranges))
         return self._narrow(link, found, received, told)
 
     def _narrow(self, link: Link, found: Facts, received: _Received, told: int) -> bool:
@@ -225,25 +232,15 @@ class Talk:
 
     def _fewer_rows(self, id_: int) -> Rows | None:
         """The rows of a small table that may still matter, None if they are all, as far as is known by now."""
-        if id_ not in self._rows and all(map(self._is_idle(id_), scan_predicate(self.known.query, self._scans[id_]))):
+        if id_ not in self._rows and not telling(self._scans[id_], self.known):
             return None
         rows = self._rows_left(id_)
         return None if rows is None or rows.is_whole else rows
 
-    def _is_idle(self, id_: int) -> Callable[[Expression], bool]:
-        """Whether a condition is known to hold for every row: ``x IS NOT NULL`` where no x is NULL."""
-        scope = self._scope(id_)
-
-        def is_idle(condition: Expression) -> bool:
-            found = facts_of(condition.child, scope) if isinstance(condition, IsNotNull) else None
-            return found is not None and found.may_hold_null is False
-
-        return is_idle
-
     def _rows_left(self, id_: int) -> Rows | None:
         """The rows of a small table that may still matter."""
         if id_ not in self._rows:
-            self._rows[id_] = rows_left(self._scope(id_), self._scans[id_], self.known, self._kept[id_])
+            self._rows[id_] = rows_left(self._scans[id_], self.known, self._kept[id_])
         return self._rows[id_]
 
     def _named(self, endpoint: Endpoint) -> str:

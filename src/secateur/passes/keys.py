@@ -26,6 +26,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ import pyarrow.compute as pc
 
 from secateur.passes.compared import Compared, compared
 from secateur.passes.contract import Known, Membership, Outcome
-from secateur.passes.movement import Side, sides_of
+from secateur.passes.movement import Side, links_of
 from secateur.passes.predicates import random_scans
 from secateur.passes.rows_left import rows_left
 from secateur.passes.sorted_scans import repeats
@@ -146,21 +147,23 @@ def runtime_keys(known: Known) -> Outcome:
     reasons: dict[int, Reason] = {}
     random = random_scans(known.query)
     scans = {scan.id: scan for scan in known.query.scans()}
-    small: dict[int, bool] = {}
-    for side in sides_of(known.query.plan):
-        candidate = _Candidate.of(side, known, small)
-        if candidate is None or side.join.ref in told:
+    told_all: dict[int, bool] = {}
+    for side in links_of(known.query).sides:
+        if side.null_safe or side.join.ref in told:  # NULL is no key here
             continue
-        for target in side.targets:
-            if target.scan not in known.stats or target.scan in random or target.scan in candidate.scans:
-                continue
-            kept = known.kept[target.scan]
-            if np.count_nonzero(kept) < 2:
+        targets = [target for target in side.targets if target.scan not in random and _is_open(target.scan, known)]
+        candidate = _Candidate.of(side, known) if targets else None
+        if candidate is None:
+            continue
+        for target in targets:
+            if target.scan in candidate.scans:
                 continue
             found = candidate.keys(scans[target.scan], target.expression, known)
+            if found is None or candidate.has_told(known, told_all):
+                continue
             if isinstance(found, Reason):
                 reasons.setdefault(target.scan, found)
-            elif found is not None and (target.scan not in best or best[target.scan][0] < found[0]):
+            elif target.scan not in best or best[target.scan][0] < found[0]:
                 best[target.scan] = found
                 told.add(side.join.ref)
     # Each join is asked in one direction, so that no side waits for one that waits for it.
@@ -183,21 +186,17 @@ class _Candidate:
     """Whether conditions may leave far fewer keys than expected."""
 
     @staticmethod
-    def of(side: Side, known: Known, told: dict[int, bool]) -> _Candidate | None:
-        """None if it cannot be read first, or has nothing to tell; ``told`` remembers scans that have told all."""
+    def of(side: Side, known: Known) -> _Candidate | None:
+        """None if it cannot be read first."""
         key = _column(side.key)
+        scans = list(islice((node for node in walk(side.plan) if isinstance(node, Scan)), MOST_SCANS + 1))
+        if side.join.ref < 0 or key is None or not 0 < len(scans) <= MOST_SCANS:
+            return None
         nodes = list(walk(side.plan))
-        scans = [node for node in nodes if isinstance(node, Scan)]
-        if side.join.ref < 0 or key is None or not 0 < len(scans) <= MOST_SCANS or not all(map(repeats, nodes)):
+        if not all(map(repeats, nodes)):
             return None
         if any(scan.lossy for scan in scans):  # a file that is passed over now may be read later
             return None
-        if len(scans) == 1 and all(isinstance(node, Scan | Filter | Project) for node in nodes):
-            id_ = scans[0].id
-            if id_ not in told:
-                told[id_] = _has_told(scans[0], known)
-            if told[id_]:
-                return None
         cost, expected = JOB_SECONDS, np.inf
         for scan in scans:
             kept = known.kept.get(scan.id)
@@ -212,6 +211,14 @@ class _Candidate:
         expected = max(expected * MATCHING ** min(conditions, 3), 1.0)
         tables = ", ".join(dict.fromkeys(scan.table for scan in scans))
         return _Candidate(side, key, tuple(scan.id for scan in scans), tables, cost, expected, conditions > 0)
+
+    def has_told(self, known: Known, told: dict[int, bool]) -> bool:
+        """Whether it is a small table that told its keys before the query runs; ``told`` remembers those."""
+        nodes = list(walk(self.side.plan))
+        scans = [node for node in nodes if isinstance(node, Scan)]
+        if len(scans) > 1 or not all(isinstance(node, Scan | Filter | Project) for node in nodes):
+            return False
+        return told[id_] if (id_ := scans[0].id) in told else told.setdefault(id_, _has_told(scans[0], known))
 
     def keys(self, scan: Scan, target: Expression, known: Known) -> tuple[float, Keys] | Reason | None:
         """What the scan may wait for and the seconds that this saves, or why it had better not."""
@@ -253,14 +260,17 @@ class _Candidate:
         return saved, keys
 
 
+def _is_open(id_: int, known: Known) -> bool:
+    """Whether there are files of a scan to choose from."""
+    return id_ in known.stats and int(np.count_nonzero(known.kept[id_])) > 1
+
+
 def _has_told(scan: Scan, known: Known) -> bool:
     """Whether it is known which rows of a small table match: their keys were told before the query runs."""
     kept = known.kept.get(scan.id)
     if kept is None:
         return False
-    columns = {column.id: column for column in scan.columns}
-    scope = scope_of(known.stats[scan.id], columns, known.query.settings)
-    rows = rows_left(scope, scan, known, kept)
+    rows = rows_left(scan, known, kept)
     return rows is not None and len(rows.left) <= known.limits.ranges and rows.is_certain
 
 

@@ -54,20 +54,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
-from secateur.passes.predicates import is_small, substituted, through
-from secateur.query.expressions import (
-    Alias,
-    Call,
-    Column,
-    Compare,
-    Expression,
-    Literal,
-    children,
-    conjuncts,
-)
-from secateur.query.expressions import Opaque as OpaqueExpression
+from secateur.passes.below import below_grouping, in_input, in_projection, is_made_of, is_null, is_strict
+from secateur.passes.predicates import is_small, through
+from secateur.query.expressions import Alias, Column, Compare, Expression, conjuncts
 from secateur.query.expressions import walk as parts_of
 from secateur.query.plan import (
     PRUNING_COPY,
@@ -80,6 +72,7 @@ from secateur.query.plan import (
     Opaque,
     Plan,
     Project,
+    Query,
     Scan,
     Sort,
     Transparent,
@@ -98,8 +91,6 @@ _FILLS_RIGHT = frozenset({"LeftOuter", "FullOuter", "LeftSingle"})
 _LEFT_ONLY = frozenset({"LeftSemi", "LeftAnti", "ExistenceJoin"})
 _SUBSETS = ("GlobalLimit", "Offset", "Tail", "Sample")
 """Nodes that are not modelled otherwise, but let some rows through as they are."""
-_STRICT = frozenset({"Cast", "Add", "Subtract", "Multiply", "UnaryMinus", "Year", "Month", "TruncTimestamp", "DateAdd"})
-"""Functions that are NULL if one of their arguments is."""
 Equality: TypeAlias = tuple[Expression, Expression, bool]
 """Something of the left side that equals something of the right, and whether NULL equals NULL."""
 _MOST = 6
@@ -151,6 +142,8 @@ class Links:
     """All links of a query, and for scans of one side of a join to which none leads, what was in the way."""
 
     found: list[Link] = field(default_factory=list)
+    sides: list[Side] = field(default_factory=list)
+    """The sides of joins that have something to tell, from the top down."""
     blocked: dict[int, str] = field(default_factory=dict)
     _columns: dict[int, tuple[Plan, frozenset[int]]] = field(default_factory=dict)
     _equal: dict[int, tuple[Join, list[Equality]]] = field(default_factory=dict)
@@ -163,13 +156,16 @@ class Links:
         return self
 
     def _join(self, join: Join) -> None:
-        for side in self.sides(join):
-            origins = self._origins(side.plan, side.key)[:_MOST] if side.targets else []
+        for side in self._sides(join):
+            if not side.targets:
+                continue
+            self.sides.append(side)
+            origins = self._origins(side.plan, side.key)[:_MOST]
             self.found += [Link(each, target, side.null_safe) for each in origins for target in side.targets]
             for target in side.targets if not origins else ():
                 self.blocked.setdefault(target.scan, "it is joined by something that no table holds as it is")
 
-    def sides(self, join: Join) -> Iterator[Side]:
+    def _sides(self, join: Join) -> Iterator[Side]:
         """For each equality of a join the sides that tell the other one."""
         for left, right, null_safe in self._equalities(join):
             for tells, own, other in (
@@ -204,6 +200,8 @@ class Links:
                     pass
 
     def _is_of(self, e: Expression, plan: Plan) -> bool:
+        if isinstance(e, Column):
+            return e.id in self.columns(plan)
         ids = {part.id for part in parts_of(e) if isinstance(part, Column)}
         return bool(ids) and ids <= self.columns(plan)
 
@@ -250,17 +248,17 @@ class Links:
                 below = through(plan)(e)
                 return self._origins(plan.child, below, filled=filled) if is_small(below) else []
             case Aggregate() if plan.grouping:
-                key = _below_grouping(plan, e)
+                key = below_grouping(plan, e)
                 return self._origins(plan.child, key, filled=filled) if key is not None else []
             case Window() if self._is_of(e, plan.child):
                 return self._origins(plan.child, e, filled=filled)
             case Generate() if self._is_of(e, plan.child):
                 return self._origins(plan.child, e, filled=filled)
             case Union():
-                return self._of_all([(c, _in_input(plan, i, e)) for i, c in enumerate(plan.children)], filled=filled)
+                return self._of_all([(c, in_input(plan, i, e)) for i, c in enumerate(plan.children)], filled=filled)
             case Expand():
-                rows = [_in_projection(plan, row, e) for row in plan.projections]
-                real = list(dict.fromkeys(row for row in rows if not _is_null(row)))
+                rows = [in_projection(plan, row, e) for row in plan.projections]
+                real = list(dict.fromkeys(row for row in rows if not is_null(row)))
                 nulls = filled or len(real) < len(rows)
                 return self._of_all([(plan.child, row) for row in real], filled=nulls) if real else []
             case Join():
@@ -276,7 +274,7 @@ class Links:
         for side, other, fills in ((join.left, join.right, _FILLS_LEFT), (join.right, join.left, _FILLS_RIGHT)):
             if not self._is_of(e, side):
                 continue
-            if join.kind in fills and not _is_strict(e):
+            if join.kind in fills and not is_strict(e):
                 return []
             found = self._origins(side, e, filled=filled or join.kind in fills)
             # What the other side holds bounds it as well, where only rows with a partner come out.
@@ -300,24 +298,24 @@ class Links:
                 below = through(plan)(e)
                 return self._targets(plan.child, below, null_safe=null_safe) if is_small(below) else []
             case Aggregate() if plan.grouping:
-                key = _below_grouping(plan, e)
+                key = below_grouping(plan, e)
                 if key is not None:
                     return self._targets(plan.child, key, null_safe=null_safe)
                 return self._block(plan, "the join is by what an aggregation computes")
             case Aggregate():
                 return self._block(plan, "an aggregation without GROUP BY gives a row in any case")
             case Window():
-                if self._is_of(e, plan.child) and _is_made_of(e, plan.partition):
+                if self._is_of(e, plan.child) and is_made_of(e, plan.partition):
                     return self._targets(plan.child, e, null_safe=null_safe)
                 return self._block(plan, "a window function looks at all rows")
             case Generate() if self._is_of(e, plan.child):
                 return self._targets(plan.child, e, null_safe=null_safe)
             case Union():
-                inputs = [(child, _in_input(plan, i, e)) for i, child in enumerate(plan.children)]
+                inputs = [(child, in_input(plan, i, e)) for i, child in enumerate(plan.children)]
                 return [found for c, x in inputs for found in self._targets(c, x, null_safe=null_safe)]
             case Expand() if not null_safe:
-                rows = {_in_projection(plan, row, e) for row in plan.projections}
-                real = [row for row in rows if not _is_null(row)]
+                rows = {in_projection(plan, row, e) for row in plan.projections}
+                real = [row for row in rows if not is_null(row)]
                 if len(real) == 1:
                     return self._targets(plan.child, real[0], null_safe=null_safe)
             case Join():
@@ -350,7 +348,8 @@ class Links:
         return []
 
 
-def links_of(plan: Plan) -> Links:
+@lru_cache(maxsize=4)
+def links_of(query: Query) -> Links:
     """Every link of a query.
 
     >>> from secateur.query.types import parse_type
@@ -358,24 +357,16 @@ def links_of(plan: Plan) -> Links:
     >>> int_ = parse_type("int")
     >>> part, item = (Scan(i, name, "parquet", "", (ScanColumn(i, "key", int_),)) for i, name in ((1, "p"), (2, "l")))
     >>> on = Compare("=", Column(1, "key", int_), Column(2, "key", int_))
-    >>> for link in links_of(Join("LeftOuter", on, part, item)).found:
+    >>> for link in links_of(Query(0, "late", Join("LeftOuter", on, part, item))).found:
     ...     print(*(origin.expression for origin in link.origins), "→", link.target.expression)
     key#1 → key#2
     """
-    return Links().of(plan)
+    return Links().of(query.plan)
 
 
-def sides_of(plan: Plan) -> Iterator[Side]:
-    """Every side of a join that tells the other one which keys it has, from the top down; NULL is no key here."""
-    links = Links()
-    for node in _walk(plan):
-        if isinstance(node, Join):
-            yield from (side for side in links.sides(node) if side.targets and not side.null_safe)
-
-
-def joining_columns(plan: Plan) -> set[int]:
+def joining_columns(query: Query) -> set[int]:
     """The columns of scans that links are about."""
-    ends = (end for link in links_of(plan).found for end in (*link.origins, link.target))
+    ends = (end for link in links_of(query).found for end in (*link.origins, link.target))
     return {part.id for end in ends for part in parts_of(end.expression) if isinstance(part, Column)}
 
 
@@ -394,61 +385,6 @@ def _walk(plan: Plan) -> Iterator[Plan]:
         if not (isinstance(node, Opaque) and node.what == PRUNING_COPY):
             yield node
             left.extend(reversed(node.children))
-
-
-def _in_input(union: Union, index: int, e: Expression) -> Expression:
-    """What an expression over a union's columns is in one of its inputs."""
-    ids = dict(zip(union.outputs, union.inputs[index], strict=True))
-    inputs: dict[int, Expression] = {}
-    for part in parts_of(e):
-        # A reference to a field of a struct has the field's type, not that of the column.
-        if isinstance(part, Column) and part.id in ids and (part.id not in inputs or not part.path):
-            inputs[part.id] = Column(ids[part.id], part.name, part.type)
-    return substituted(e, inputs)
-
-
-def _in_projection(expand: Expand, row: tuple[Expression, ...], e: Expression) -> Expression:
-    return substituted(e, dict(zip(expand.outputs, row, strict=True)))
-
-
-def _below_grouping(aggregate: Aggregate, e: Expression) -> Expression | None:
-    """The expression over the aggregate's input, None unless it is made of what is grouped by."""
-    outputs: dict[int, Expression] = {}
-    for output in aggregate.outputs:
-        match output:
-            case Alias(id_, _, child):
-                outputs[id_] = child
-            case Column(id_):
-                outputs[id_] = output
-    below = substituted(e, outputs)
-    return below if is_small(below) and _is_made_of(below, aggregate.grouping) else None
-
-
-def _is_made_of(e: Expression, keys: tuple[Expression, ...]) -> bool:
-    """Whether it has one value for all rows with the same keys. Of floats only the key itself: 0.0 and -0.0 are the
-    same key, but 1 / 0.0 and 1 / -0.0 differ.
-    """
-    if e in keys or isinstance(e, Literal):
-        return True
-    if isinstance(e, Column | OpaqueExpression):
-        return False
-    return all(_is_made_of(part, keys) and not part.type.is_float for part in children(e))
-
-
-def _is_strict(e: Expression) -> bool:
-    """Whether it is NULL as soon as its columns are."""
-    match e:
-        case Column():
-            return True
-        case Call(function, args):
-            return function in _STRICT and any(map(_is_strict, args))
-        case Alias(_, _, child):
-            return _is_strict(child)
-    return False
-
-
-def _is_null(e: Expression) -> bool:
-    return isinstance(e, Literal) and e.value is None
 
 
 def _words(kind: str) -> str:

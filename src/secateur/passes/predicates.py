@@ -125,7 +125,7 @@ def through(project: Project) -> Callable[[Expression], Expression]:
 
 def is_small(e: Expression) -> bool:
     """Whether it has at most :data:`LARGEST` parts."""
-    return next(islice(walk(e), LARGEST, None), None) is None
+    return isinstance(e, Column) or next(islice(walk(e), LARGEST, None), None) is None
 
 
 def substituted(e: Expression, outputs: Mapping[int, Expression]) -> Expression:

@@ -10,6 +10,9 @@ the parts as if they were files, all conjuncts that speak of the column at once:
 has no row that could match. So ``x > 40`` rules out the first part above and ``x < 45`` the second, and functions, IN
 and OR need nothing of their own.
 
+Of a small table whose rows are known, the rows are the parts (:mod:`secateur.passes.rows_left`): they tell most, and
+are needed anyway for what the table tells others. Where deleted rows hide which are left, ranges are looked at too.
+
 Files without range-sets stay (rule S1).
 """
 
@@ -20,12 +23,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from secateur.passes.contract import Known, Limits, Outcome
-from secateur.passes.predicates import Predicate, random_scans, scan_predicates
+from secateur.passes.predicates import Predicate, random_scans
+from secateur.passes.rows_left import rows_left, telling
 from secateur.passes.tree import PruningTree
 from secateur.query.expressions import Column, IsNotNull, walk
 from secateur.query.plan import Scan, Settings
 from secateur.reason.parts import parts_by
 from secateur.reason.ranges import Columns
+from secateur.reason.rows import listed
 from secateur.stats.filestats import FileStats, Mask, ScanColumn
 
 _DEFAULTS = Settings()
@@ -34,17 +39,29 @@ _LIMITS = Limits()
 
 def range_files(known: Known) -> Outcome:
     """Keep of every scan the files that have a range in which some row may satisfy all Filters right above the scan."""
-    predicates, random = scan_predicates(known.query), random_scans(known.query)
+    random = random_scans(known.query)
     kept: dict[int, Mask] = {}
     for scan in {scan.id: scan for scan in known.query.scans()}.values():
         stats = known.stats.get(scan.id)
-        if scan.declined or scan.decided or scan.id in random or stats is None or not predicates[scan.id]:
+        if scan.declined or scan.decided or scan.id in random or stats is None:
+            continue
+        predicate = telling(scan, known)
+        if not predicate:
             continue
         before = known.kept[scan.id]
-        after = narrow_by_ranges(predicates[scan.id], stats, scan, before, known.query.settings, known.limits)
+        rows = rows_left(scan, known, before)
+        after = before if rows is None else rows.files()
+        if rows is None or not _listed(predicate, stats, scan, after):
+            after = narrow_by_ranges(predicate, stats, scan, after, known.query.settings, known.limits)
         if np.count_nonzero(after) < np.count_nonzero(before):
             kept[scan.id] = after
     return Outcome(kept)
+
+
+def _listed(predicate: Predicate, stats: FileStats, scan: Scan, files: Mask) -> bool:
+    """Whether all that conditions speak of is known row by row, so that ranges tell no more."""
+    named = {part.id for conjunct in predicate for part in walk(conjunct) if isinstance(part, Column)}
+    return all(listed(stats, column)[files].all() for column in scan.columns if column.id in named)
 
 
 def narrow_by_ranges(

@@ -14,7 +14,7 @@ import numpy as np
 from secateur.passes.contract import Known
 from secateur.passes.predicates import Predicate, scan_predicate
 from secateur.passes.tree import PruningTree
-from secateur.query.expressions import Expression
+from secateur.query.expressions import Expression, IsNotNull
 from secateur.query.plan import Scan
 from secateur.reason.evaluate import evaluate, scope_of
 from secateur.reason.parts import Ints, Parts
@@ -63,28 +63,49 @@ class Rows:
         found = facts_of(e, self.scope)
         if found is not None:
             self.left = self.left[np.broadcast_to(meets(found, wanted, self.left), len(self.left))]
-        holds = np.zeros(len(kept), np.bool_)
-        holds[owner[self.left]] = True
-        kept &= holds
+        kept &= self.files()
         return len(self.left) < before
 
+    def files(self) -> Mask:
+        """The files that have a row which is left."""
+        holds = np.zeros(len(self.parts.whole), np.bool_)
+        holds[self.parts.owner[self.left]] = True
+        return holds
 
-def rows_left(scope: Scope, scan: Scan, known: Known, kept: Mask) -> Rows | None:
+
+def telling(scan: Scan, known: Known) -> Predicate:
+    """The conditions right above a scan without those that are known to hold: ``x IS NOT NULL`` where no x is NULL."""
+    if (telling, scan.id) not in known.shared:
+        scope = scope_of(known.stats[scan.id], {c.id: c for c in scan.columns}, known.query.settings)
+        conjuncts = (c for c in scan_predicate(known.query, scan) if not _is_idle(c, scope))
+        known.shared[telling, scan.id] = tuple(conjuncts)
+    predicate: Predicate = known.shared[telling, scan.id]
+    return predicate
+
+
+def _is_idle(condition: Expression, scope: Scope) -> bool:
+    found = facts_of(condition.child, scope) if isinstance(condition, IsNotNull) else None
+    return found is not None and found.may_hold_null is False
+
+
+def rows_left(scan: Scan, known: Known, kept: Mask) -> Rows | None:
     """The rows of kept files that may pass the conditions right above the scan, None if rows are not known."""
-    parts = scope.stats.once(rows_by)
-    ranges = (scope.stats.range_sets(column) for column in scope.columns.values())
+    stats, settings = known.stats[scan.id], known.query.settings
+    parts = stats.once(rows_by)
+    ranges = (stats.range_sets(column) for column in scan.columns)
     if parts is None or all(each is None or each.values is None for each in ranges):
         return None
-    predicate = scan_predicate(known.query, scan)
+    columns = {column.id: column for column in scan.columns}
+    predicate = telling(scan, known)
     before, left = known.shared.get((rows_left, scan.id), (None, None))
     if before is None or (kept > before).any():
         left = parts.of(kept)
         if predicate:
             # If time is up, the rows that nobody looked at are left.
             some = replace(known.limits, filter_seconds=known.limits.filter_seconds / 4)
-            tree = PruningTree(predicate, scope.columns, scope.settings, some)
+            tree = PruningTree(predicate, columns, settings, some)
             left = np.flatnonzero(tree.entries(parts.stats, kept[parts.owner]))
         known.shared[rows_left, scan.id] = kept, left
     elif not kept.all():
         left = left[kept[parts.owner[left]]]
-    return Rows(scope_of(parts.stats, scope.columns, scope.settings), parts, left, predicate)
+    return Rows(scope_of(parts.stats, columns, settings), parts, left, predicate)

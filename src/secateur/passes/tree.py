@@ -75,7 +75,6 @@ class Node:
         "kind",
         "looked",
         "negated",
-        "reads",
         "seconds",
         "static_cost",
     )
@@ -87,13 +86,10 @@ class Node:
         self.expression = expression
         self.negated = negated
         self.children = children
-        self.reads: tuple[Column, ...]
         self.static_cost: float
         if children:
-            self.reads = tuple(dict.fromkeys(column for child in children for column in child.reads))
             self.static_cost = sum(child.static_cost for child in children)
         else:
-            self.reads = tuple(dict.fromkeys(_read(expression)))
             self.static_cost = sum((_static_cost(part) for part in walk(expression)), 0.0)
         self.seconds = 0.0
         self.entries = 0
@@ -105,6 +101,13 @@ class Node:
         self.blocks_dropped = 0
         self.cut = False
         self.broken = ""
+
+    @property
+    def reads(self) -> Iterator[Column]:
+        """The columns that it looks at, some more than once."""
+        for node in self.below():
+            if not node.children:
+                yield from _read(node.expression)
 
     @property
     def cost(self) -> float:
@@ -154,6 +157,8 @@ class PruningTree:
         self.out_of_time = 0
         """How many entries nobody looked at for lack of time."""
         self.seconds = 0.0
+        self._clock = perf_counter
+        """Quicker to ask than the time of the thread, which other work on the machine does not count in."""
         self._columns = columns
         self._settings = settings or Settings()
         self._memo: dict[object, Any] = {}
@@ -176,6 +181,7 @@ class PruningTree:
         left = int(np.count_nonzero(alive))
         if left <= 4 * PROBES[0] or self.root.static_cost * left < RUN_SECONDS:
             return self._run(stats, alive, 0, stats.count)
+        self._clock = thread_time
         self._prepare(self.root, stats)
         start = perf_counter()
         mask: Mask = alive.copy()
@@ -300,9 +306,9 @@ class PruningTree:
 
     def _timed(self, node: Node, scope: Scope, alive: Mask, left: int) -> tuple[Mask, int]:
         """The entries that may match and their number; takes note of it."""
-        start = thread_time()
+        start = self._clock()
         after = self._may(node, scope, alive)
-        node.seconds += thread_time() - start
+        node.seconds += self._clock() - start
         kept = int(np.count_nonzero(after))
         node.entries += len(alive)
         node.looked += left
@@ -399,7 +405,7 @@ def _run_length(entries: int, seconds: float) -> int:
 def _worth_picking(node: Node, left: int, count: int) -> bool:
     if not node.entries:
         return left <= SPARSE * count
-    slow = sum(1.0 if column.type.name in ("string", "decimal") else 0.2 for column in node.reads)
+    slow = sum(1.0 if column.type.name in ("string", "decimal") else 0.2 for column in set(node.reads))
     return left * (node.cost + slow * PICKING_SECONDS) < node.cost * count
 
 

@@ -61,6 +61,13 @@ class Bound:
         """Of numbers, the entries from the least bound to the greatest, unknown ones anywhere."""
         return np.argsort(np.asarray(self.values), kind="stable")
 
+    @cached_property
+    def extremes(self) -> tuple[Any, Any] | None:
+        """Of numbers that are all known, the least and the greatest."""
+        if not isinstance(self.values, np.ndarray) or self.unknown is not False or not len(self.values):
+            return None
+        return self.values.min(), self.values.max()
+
     def can(self, op: str, value: Any) -> Flags:
         """Where ``bound op value`` holds or the bound is unknown."""
         if isinstance(self.values, np.ndarray):

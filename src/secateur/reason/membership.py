@@ -175,9 +175,9 @@ def string_keys(strings: pa.Array, where: Positions, skip: int) -> Keys:
     # The last bytes have no full window of their own.
     readable = np.minimum(start, len(data) - 8)
     keys = windows[readable].astype(np.uint64)
-    late = np.flatnonzero(readable < start)
+    late = (readable < start).nonzero()[0]
     keys[late] <<= (8 * np.minimum(start[late] - readable[late], 7)).astype(np.uint64)
-    short = np.flatnonzero(size < 8)
+    short = (size < 8).nonzero()[0]
     # Shifted in two steps, because one of 64 bits is undefined.
     unused = (8 * (8 - size[short])).astype(np.uint64) >> np.uint64(1)
     keys[short] = keys[short] >> unused >> unused << unused << unused
@@ -199,11 +199,11 @@ def _covered(values: Sorted, first: Positions, lows: Numbers | pa.Array, highs: 
 def search(values: Sorted, needles: Numbers | pa.Array) -> Positions:
     """For each needle the position of the first value that is not below it."""
     if isinstance(values, np.ndarray):
-        return np.searchsorted(values, needles, side="left")
+        return values.searchsorted(needles)
     start, end = np.zeros(len(needles), np.int64), np.full(len(needles), len(values))
     if pa.types.is_binary(values.type) and len(values):
         start, end = _narrowed(values, needles)
-    tied = np.flatnonzero(start < end)
+    tied = (start < end).nonzero()[0]
     if not len(tied):
         return start
     # A binary search for all needles at once: older versions of Arrow have none.
@@ -223,7 +223,7 @@ def _narrowed(values: pa.BinaryArray, needles: pa.BinaryArray) -> tuple[Position
     skip = common_prefix(values[0].as_py(), values[-1].as_py())
     keys = string_keys(values, np.arange(len(values)), skip)
     wanted = string_keys(needles, np.arange(len(needles)), skip)
-    start, end = np.searchsorted(keys, wanted, side="left"), np.searchsorted(keys, wanted, side="right")
+    start, end = keys.searchsorted(wanted), keys.searchsorted(wanted, side="right")
     # Only what lies between the first value and the last begins as they do.
     below, above = to_mask(pc.less_equal(needles, values[0])), to_mask(pc.greater(needles, values[-1]))
     start[below], end[below] = 0, 0

@@ -42,7 +42,7 @@ class Parts:
 
     def of(self, files: Mask) -> Ints:
         """The positions of the parts of some files."""
-        return np.flatnonzero(files[self.owner])
+        return files[self.owner].nonzero()[0]
 
 
 def parts_by(stats: FileStats, column: ScanColumn) -> Parts | None:
@@ -86,7 +86,7 @@ def finest(e: Expression, scope: Scope) -> tuple[Facts | None, Parts | None]:
 
 def files_meeting(found: Facts, fine: Facts | None, parts: Parts | None, wanted: RangeSet, kept: Mask) -> Mask:
     """The kept files that meet the set and of which, if they come in parts, some part does."""
-    alive = np.flatnonzero(kept)
+    alive = kept.nonzero()[0]
     met = np.zeros(len(kept), np.bool_)
     met[alive] = meets(found, wanted, alive if len(alive) < len(kept) else None)
     if fine is None or parts is None:
@@ -94,8 +94,10 @@ def files_meeting(found: Facts, fine: Facts | None, parts: Parts | None, wanted:
     # A file whose least number is wanted has a part that meets the set: no need to look at its parts.
     begins = _begins_in(found, wanted, met)
     open_ = met if begins is None else met & ~begins
-    at = parts.of(open_)
     left = np.zeros(len(kept), np.bool_) if begins is None else begins
+    if not open_.any():
+        return left
+    at = parts.of(open_)
     left[parts.owner[at[np.broadcast_to(meets(fine, wanted, at), len(at))]]] = True
     return left
 

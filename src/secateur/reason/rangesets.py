@@ -65,7 +65,7 @@ def range_set(type_: DataType, pairs: Sequence[tuple[Any, Any]], *, nan: bool = 
     [(7, 12), (1000, 6000)]
     """
     low, high = ([pair[i] for pair in pairs] for i in (0, 1))
-    return replace(merged(type_, _ends(low, type_), _ends(high, type_)), nan=nan, null=null)
+    return merged(type_, _ends(low, type_), _ends(high, type_), nan=nan, null=null)
 
 
 def values_in(found: Facts, at: Positions) -> RangeSet | None:
@@ -81,7 +81,7 @@ def values_in(found: Facts, at: Positions) -> RangeSet | None:
         wanted[at] = True
         at = found.low.order[wanted[found.low.order]]
     low, high = take(found.low.values, at), take(found.high.values, at)
-    return replace(merged(found.type, low, high), nan=nan, null=null)
+    return merged(found.type, low, high, nan=nan, null=null)
 
 
 def meets(found: Facts, wanted: RangeSet, at: Positions | None = None) -> Flags:
@@ -105,6 +105,22 @@ def meets(found: Facts, wanted: RangeSet, at: Positions | None = None) -> Flags:
     return _or(flags, within if number is True else number & within)
 
 
+def holds_numbers(wanted: RangeSet, found: Facts) -> bool:
+    """Whether the set is one range that holds every number which any entry may hold: then it rules out no entry.
+
+    >>> from secateur.query.types import parse_type
+    >>> from secateur.reason.facts import Bound
+    >>> low, high = (Bound(np.array(ends), unknown=False) for ends in ([1, 40], [7, 60]))
+    >>> found = Facts(parse_type("int"), low, high, True, False, True, True)
+    >>> [holds_numbers(range_set(found.type, pairs), found) for pairs in ([(1, 60)], [(2, 60)], [(1, 9), (30, 60)])]
+    [True, False, False]
+    """
+    if len(wanted) != 1 or found.may_hold_number is not True:
+        return False
+    low, high = found.low.extremes, found.high.extremes
+    return low is not None and high is not None and bool(wanted.low[0] <= low[0] and high[1] <= wanted.high[0])
+
+
 def union(sets: Sequence[RangeSet]) -> RangeSet:
     """What is in one of them.
 
@@ -115,7 +131,7 @@ def union(sets: Sequence[RangeSet]) -> RangeSet:
     """
     first = sets[0]
     low, high = _joined([s.low for s in sets]), _joined([s.high for s in sets])
-    return replace(merged(first.type, low, high), nan=any(s.nan for s in sets), null=any(s.null for s in sets))
+    return merged(first.type, low, high, nan=any(s.nan for s in sets), null=any(s.null for s in sets))
 
 
 def intersection(one: RangeSet, other: RangeSet) -> RangeSet:
@@ -183,10 +199,10 @@ def covers(wanted: RangeSet, other: RangeSet) -> bool:
     return bool(np.all(inside & at_most(take(wanted.low, np.minimum(first, len(wanted) - 1)), other.low)))
 
 
-def merged(type_: DataType, low: Ends, high: Ends) -> RangeSet:
+def merged(type_: DataType, low: Ends, high: Ends, *, nan: bool = False, null: bool = False) -> RangeSet:
     """Sorted, with ranges that overlap, or are whole numbers next to each other, made one."""
     if not len(low):
-        return RangeSet(type_, low, high)
+        return RangeSet(type_, low, high, nan, null)
     if isinstance(low, np.ndarray):
         if (low[1:] < low[:-1]).any():  # files are often in order
             order = np.argsort(low, kind="stable")
@@ -206,9 +222,9 @@ def merged(type_: DataType, low: Ends, high: Ends) -> RangeSet:
         apart = lows[1:] > furthest[:-1]
         reached = np.maximum.accumulate(np.where(highs == furthest, np.arange(len(highs)), 0))
         high = take(high, reached)
-    firsts = np.flatnonzero(np.concatenate([[True], apart]))
+    firsts = np.concatenate([[True], apart]).nonzero()[0]
     lasts = np.concatenate([firsts[1:] - 1, [len(low) - 1]])
-    return RangeSet(type_, take(low, firsts), take(high, lasts))
+    return RangeSet(type_, take(low, firsts), take(high, lasts), nan, null)
 
 
 def _search_right(values: Ends, needles: Ends) -> npt.NDArray[np.int64]:

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from secateur.reason.parts import Ints, Parts, any_row
 from secateur.stats.fileranges import SMALL
-from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
+from secateur.stats.filestats import ColumnStats, FileStats, Mask, ScanColumn
 
 
 def rows_by(stats: FileStats) -> Parts | None:
@@ -49,6 +49,21 @@ def rows_by(stats: FileStats) -> Parts | None:
     return Parts(FileStats(rows, pa.nulls(len(owner), pa.int64()), split.load), owner, whole)
 
 
+def listed(stats: FileStats, column: ScanColumn) -> Mask:
+    """The files of which the value of a column is known row by row."""
+    return stats.derive(column, _listed)
+
+
+def _listed(stats: FileStats, column: ScanColumn) -> Mask:
+    ranges = stats.range_sets(column)
+    if ranges is None or ranges.values is None:
+        return np.zeros(stats.count, np.bool_)
+    fits: Mask = (
+        pc.equal(pc.list_value_length(ranges.values), stats.rows).fill_null(False).to_numpy(zero_copy_only=False)
+    )
+    return fits
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
     files: FileStats
@@ -69,8 +84,7 @@ class _Rows:
         if lists is None:
             return rough
         lengths = pc.list_value_length(lists)
-        fits = pc.equal(lengths, self.files.rows).fill_null(False).to_numpy(zero_copy_only=False)
-        known = fits[self.owner] & ~whole
+        known = listed(self.files, column)[self.owner] & ~whole
         begins = np.cumsum(pc.fill_null(lengths, 0).to_numpy(zero_copy_only=False)).astype(np.int64)
         begins = np.concatenate([[0], begins[:-1]])
         place = begins[self.owner] + np.arange(len(self.owner)) - self.first[self.owner]

@@ -184,13 +184,17 @@ class DeltaTable:
         return files
 
     @property
-    def incomplete(self) -> bool:
+    def partial(self) -> DeltaTable | None:
         """Only if there are range-sets, and it is not known of which files."""
-        return self._ranges is None and any(store.at_hand for store in self._stores)
+        return self if self._ranges is None and any(store.at_hand for store in self._stores) else None
+
+    def lacks(self, names: Collection[str]) -> bool:
+        """Where the files are has nothing to do with columns, but is of use only for some."""
+        return bool(names) and self.partial is not None
 
     def wanted(self, opened: Mask, names: Collection[str], *, filtered: bool) -> dict[str, Any] | None:
         """Where the files are, if there are range-sets of some: nothing else asks for it."""
-        return {"fp": self._source.fingerprint} if names and self.incomplete else None
+        return {"fp": self._source.fingerprint} if self.lacks(names) else None
 
     def extend(self, wire: dict[str, Any]) -> None:
         """Takes in where the files are."""

@@ -108,19 +108,18 @@ class IcebergTable:
         """None: a manifest has what a footer would tell. Range-sets are another matter."""
 
     @property
-    def incomplete(self) -> bool:
+    def partial(self) -> IcebergTable:
         """Manifests are opened, and columns sent, when they are asked for."""
-        return True
+        return self
+
+    def lacks(self, names: Collection[str]) -> bool:
+        """Whether a manifest has not been opened, or not for these columns."""
+        return self._everywhere is None or not self._ids(names) <= self._everywhere
 
     @property
     def missing(self) -> Mask:
         """None: a collection would find nothing that the manifests do not have."""
         return np.zeros(self._snapshot.count, np.bool_)
-
-    @property
-    def row_group_counts(self) -> pa.Array:
-        """By the split offsets of each file."""
-        return self._concat("groups", pa.int64())
 
     def row_groups(self, indices: Ints) -> tuple[FileStats, Ints]:
         """A row group has the bounds of its file; its own are in the file, where the reader finds them."""
@@ -143,9 +142,7 @@ class IcebergTable:
         """What the JVM has to send before the files of these manifests can be judged, None if nothing."""
         if not filtered and self._snapshot.count > _SMALL:
             return None
-        ids = {id_ for path, (id_, kind) in self._snapshot.fields.items() if path[0] in names and kind is not None}
-        if ids and any(store.at_hand for store in self._stores):
-            ids.add(_PATH)
+        ids = self._ids(names)
         chunks = [(i, self._chunks[i]) for i in np.flatnonzero(opened).tolist()]
         parts = [i for i, chunk in chunks if chunk is None or not ids <= chunk.fields]
         deletes = []
@@ -154,6 +151,11 @@ class IcebergTable:
         if not parts and not deletes:
             return None
         return {"fp": self._snapshot.fingerprint, "files": parts, "columns": sorted(ids), "deletes": deletes}
+
+    def _ids(self, names: Collection[str]) -> set[int]:
+        """What a manifest has to have of these columns."""
+        ids = {id_ for path, (id_, kind) in self._snapshot.fields.items() if path[0] in names and kind is not None}
+        return ids | {_PATH} if ids and any(store.at_hand for store in self._stores) else ids
 
     def extend(self, wire: dict[str, Any]) -> None:
         """Takes in what :meth:`wanted` asked for."""
@@ -173,8 +175,17 @@ class IcebergTable:
         if self._snapshot.has_deletes:
             rows = pc.subtract(rows, self._deletions())
         self._ranges = None
+        self.row_group_counts = self._concat("groups", pa.int64())
+        """By the split offsets of each file."""
+        self._everywhere = self._opened()
+        """The fields of which every manifest tells, None if one is not opened."""
         sizes = self._concat("sizes", pa.int64())
         return FileStats(rows, sizes, self._load_files, self._groups, nested=True, ranges=self._load_ranges)
+
+    def _opened(self) -> frozenset[int] | None:
+        whole = all(self._chunks) and not (self._snapshot.has_deletes and any(d is None for d in self._deleted))
+        fields = [chunk.fields for chunk in self._chunks if chunk is not None]
+        return frozenset.intersection(*fields) if whole and fields else None
 
     def _deletions(self) -> pa.Array:
         """Rows of each file that are known to be deleted, null = unknown."""

@@ -58,8 +58,8 @@ class Table(Protocol):
         """The files whose footers a collection would read if the stores do not have them, None if none."""
 
     @property
-    def incomplete(self) -> bool:
-        """Whether some of it may have to be asked for, as a :class:`PartialTable` does."""
+    def partial(self) -> PartialTable | None:
+        """Itself, if some of it may have to be asked for."""
 
     def values(self, columns: Collection[str] | None) -> Values | None:
         """The files whose values a collection of range-sets would read, None if they are not known here."""
@@ -75,6 +75,9 @@ class Table(Protocol):
 @runtime_checkable
 class PartialTable(Table, Protocol):
     """A table that is loaded in parts, as queries ask for them: of some groups of its files, or of some properties."""
+
+    def lacks(self, names: Collection[str]) -> bool:
+        """Whether something of these columns is not there, of whichever files."""
 
     def wanted(self, opened: Mask, names: Collection[str], *, filtered: bool) -> dict[str, Any] | None:
         """What the JVM has to send before the files of these groups can be judged by these columns, None if nothing."""

@@ -84,9 +84,8 @@ class TableStats:
         return self.listing
 
     @property
-    def incomplete(self) -> bool:
-        """A listing is all there is."""
-        return False
+    def partial(self) -> None:
+        """None: a listing is all there is."""
 
     def values(self, columns: Collection[str] | None) -> Values:
         """All files, columns by their names in any case."""
