@@ -87,16 +87,16 @@ class Questions:
         return list(found.values())
 
     def _of_scan(self, query: Query, scan: Scan, predicate: Predicate, stats: FileStats) -> list[Question]:
-        asked = {conjunct: tuple(candidates(conjunct)) for conjunct in predicate}
-        if not any(asked.values()):
+        asked = [(conjunct, tuple(candidates(conjunct))) for conjunct in predicate]
+        if not any(parts for _, parts in asked):
             return []
         columns = {column.id: column for column in scan.columns}
         # What the other conjuncts rule out needs no answer.
-        others = tuple(conjunct for conjunct in predicate if not asked[conjunct])
+        others = tuple(conjunct for conjunct, parts in asked if not parts)
         alive = narrow(others, stats, columns, np.ones(stats.count, np.bool_), query.settings)
         left = stats if alive.all() else stats.take(np.flatnonzero(alive))
         found = []
-        for expression in (e for parts in asked.values() for e in parts):
+        for expression in (e for _, parts in asked for e in parts):
             wanted = columns_of(expression)
             rows = distinct_rows(wanted, left, columns)
             if rows is not None:

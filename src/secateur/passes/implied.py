@@ -90,11 +90,14 @@ def implied_predicates(known: Known) -> Outcome:
 
 def _candidates(scan: Scan, predicate: Predicate) -> Iterator[tuple[ScanColumn, Expression]]:
     """The columns that a condition speaks of other than by plain comparisons, with all that is said of them."""
-    named = {c: {part.id for part in walk(c) if isinstance(part, Column)} for c in predicate}
-    complex_ = set().union(*(named[c] for c in predicate if not is_plain(c)))
+    complex_ = set().union(*(_named(c) for c in predicate if not is_plain(c)))
     for column in scan.columns:
         if column.id in complex_ and column.kind == "data" and _is_searchable(column):
-            yield column, reduce(And, (c for c in predicate if column.id in named[c]))
+            yield column, reduce(And, (c for c in predicate if column.id in _named(c)))
+
+
+def _named(e: Expression) -> set[int]:
+    return {part.id for part in walk(e) if isinstance(part, Column)}
 
 
 def _is_searchable(column: ScanColumn) -> bool:

@@ -32,6 +32,7 @@ class Rows:
     parts: Parts
     left: Ints
     predicate: Predicate = ()
+    _files: Mask | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -57,20 +58,22 @@ class Rows:
         Whether there are fewer rows now.
         """
         before = len(self.left)
-        owner = self.parts.owner
-        if not kept.all():
-            self.left = self.left[kept[owner[self.left]]]
+        if (self.files() > kept).any():
+            self.left = self.left[kept[self.parts.owner[self.left]]]
         found = facts_of(e, self.scope)
         if found is not None:
             self.left = self.left[np.broadcast_to(meets(found, wanted, self.left), len(self.left))]
+        if len(self.left) < before:
+            self._files = None
         kept &= self.files()
         return len(self.left) < before
 
     def files(self) -> Mask:
         """The files that have a row which is left."""
-        holds = np.zeros(len(self.parts.whole), np.bool_)
-        holds[self.parts.owner[self.left]] = True
-        return holds
+        if self._files is None:
+            self._files = np.zeros(len(self.parts.whole), np.bool_)
+            self._files[self.parts.owner[self.left]] = True
+        return self._files
 
 
 def telling(scan: Scan, known: Known) -> Predicate:
@@ -106,6 +109,6 @@ def rows_left(scan: Scan, known: Known, kept: Mask) -> Rows | None:
             tree = PruningTree(predicate, columns, settings, some)
             left = np.flatnonzero(tree.entries(parts.stats, kept[parts.owner]))
         known.shared[rows_left, scan.id] = kept, left
-    elif not kept.all():
+    elif not np.array_equal(kept, before):
         left = left[kept[parts.owner[left]]]
     return Rows(scope_of(parts.stats, columns, settings), parts, left, predicate)
