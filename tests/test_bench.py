@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from bench.cdf import Panel, draw
 from bench.tpc import cyclic, skew
 from bench.tpc.check import LIMIT, same
 from bench.tpc.data import LAYOUTS, laid_out
+from bench.tpc.decide import write_log
 from bench.tpc.queries import in_spark
 
 
@@ -66,3 +68,15 @@ def test_a_picture_has_a_line_for_each_way() -> None:
     svg = draw([Panel("TPC-H", {"filters": [1.0, 2.0], "joins": [3.0, 200.0]}, [(2.0, 0.4)])], "INPUTCUT")
     assert svg.count("<polyline") == 4  # two in the legend
     assert svg.count("<circle") == 2
+
+
+def test_a_made_up_log_tells_what_the_rows_are(tmp_path: Path) -> None:
+    days = [3, None, 1, 2] * 20
+    pq.write_table(pa.table({"inv_date_sk": days, "inv_item_sk": range(80)}), tmp_path / "inventory.parquet")
+    write_log(tmp_path / "inventory.parquet", tmp_path / "log", 4)
+    log = (tmp_path / "log" / "_delta_log" / f"{0:020}.json").read_text().splitlines()
+    added = [json.loads(json.loads(line)["add"]["stats"]) for line in log[2:]]
+    assert [stats["numRecords"] for stats in added] == [20] * 4
+    assert [stats["minValues"]["inv_date_sk"] for stats in added] == [None, 1, 2, 3]
+    assert [stats["maxValues"]["inv_item_sk"] for stats in added] == [77, 78, 79, 76]
+    assert [stats["nullCount"]["inv_date_sk"] for stats in added] == [20, 0, 0, 0]

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import secateur
 from secateur.bridge.metrics import rows_read
+from secateur.passes import implied
 from tests.fixtures import Same
 from tests.fuzz.regressions import settings
 
@@ -41,6 +42,12 @@ def sorted_table() -> pa.Table:
             "name": [f"{i:05}é" for i in at],
         }
     )
+
+
+@pytest.fixture(autouse=True)
+def small_files_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is implied is right of any file, also of those in which there is nothing to skip."""
+    monkeypatch.setattr(implied, "PAGE_ROWS", -1)
 
 
 @pytest.fixture

@@ -59,10 +59,11 @@ def write_log(path: Path, folder: Path, files: int) -> None:
         f"{what}: {{{', '.join(f'{name}: {made.format(name)}' for name in columns)}}}"
         for what, made in (("minValues", "min({})"), ("maxValues", "max({})"), ("nullCount", "count(*) - count({})"))
     )
-    place = f"(row_number() OVER (ORDER BY {FACTS[path.stem].date} NULLS FIRST) - 1)"
+    place = f"row_number() OVER (ORDER BY {FACTS[path.stem].date} NULLS FIRST) - 1"
+    many = f"least({files}, count(*) OVER () // {FEWEST_ROWS})"
     added = database.execute(
-        f"WITH cut AS (SELECT *, {place} * least({files}, count(*) OVER () // {FEWEST_ROWS}) // count(*) OVER () AS part "
-        f"FROM '{path}') SELECT part, count(*), to_json({{numRecords: count(*), {bounds}}})::VARCHAR FROM cut "
+        f"WITH cut AS (SELECT *, ({place}) * {many} // count(*) OVER () AS part FROM '{path}') "
+        f"SELECT part, count(*), to_json({{numRecords: count(*), {bounds}}})::VARCHAR FROM cut "
         "GROUP BY part ORDER BY part"
     ).fetchall()
     with log.with_suffix(".tmp").open("w") as out:

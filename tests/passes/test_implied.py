@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from secateur.passes import Decision, Pass, run_passes
@@ -35,6 +36,25 @@ def implied(condition: str | Expression, *files: str, stage: str = "early") -> D
 
 def words(decision: Decision) -> list[str]:
     return [in_words(each.predicate) for each in decision.implied.get(1, ())]
+
+
+def test_only_files_of_which_a_part_could_be_skipped_are_worth_a_condition() -> None:
+    """One row group with few rows is one page; of an unknown number of row groups the size tells."""
+    scan = Scan(1, "t", "parquet", "", COLUMNS_OF_ALL)
+    known = file_stats([entry("a: 0..100", COLUMNS_OF_ALL)], COLUMNS_OF_ALL)
+    query = Query(1, "early", Filter(predicate("Abs(a) < 50", NAMED), scan), Settings())
+    for groups, rows, size, expected in (
+        (1, 20_000, 10**9, False),
+        (1, 20_001, 100, True),
+        (2, 10, 100, True),
+        (1, None, 100, True),
+        (None, 10, 100, False),
+        (None, 10, 10**9, True),
+        (None, 10, None, True),
+    ):
+        stats = FileStats(pa.array([rows], pa.int64()), pa.array([size], pa.int64()), known.column)
+        stats.row_groups = pa.array([groups], pa.int32())
+        assert bool(run_passes(query, {1: stats}).implied) is expected, (groups, rows, size)
 
 
 FOUND = [

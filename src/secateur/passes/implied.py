@@ -59,6 +59,10 @@ COLUMNS = 12
 """Columns of a query that are looked at."""
 PARTS = 300
 """A condition with more parts than this is not looked at: each round evaluates all of them."""
+PAGE_ROWS = 20_000
+"""By default, writers put no more rows into a page of Parquet; so of fewer rows in one row group nothing is skipped."""
+SMALL_BYTES = 32 * 2**20
+"""A file of this size has one row group if nobody knows how many."""
 RECHECKED = 10_000
 """If more files than this are left, they are not looked at once more for the sake of NaN."""
 EARLIEST = {"date": -141_427, "timestamp": -2_177_452_800_000_000, "timestamp_ntz": -2_177_452_800_000_000}
@@ -72,7 +76,9 @@ def implied_predicates(known: Known) -> Outcome:
     left = COLUMNS
     for scan in {scan.id: scan for scan in known.query.scans()}.values():
         kept = known.kept.get(scan.id)
-        if scan.declined or scan.decided or scan.id in random or kept is None or not kept.any():
+        if scan.declined or scan.decided or scan.id in random or kept is None:
+            continue
+        if not (kept & known.stats[scan.id].once(_divisible)).any():
             continue
         here: list[Implied] = []
         for column, predicate in _candidates(scan, predicates[scan.id]):
@@ -86,6 +92,22 @@ def implied_predicates(known: Known) -> Outcome:
         if here:
             found[scan.id] = tuple(here)
     return Outcome(reasons=tuple(reasons), implied=found)
+
+
+def _divisible(stats: FileStats) -> Mask:
+    """The files of which a reader could skip a part: for the others a condition is work that spares none.
+
+    Each condition makes the reader look at the dictionary and the page index of every row group.
+    """
+    if stats.row_groups is None:
+        return np.ones(stats.count, np.bool_)
+    small = pc.less_equal(stats.sizes, SMALL_BYTES).fill_null(False)
+    whole = pc.and_(
+        pc.if_else(stats.row_groups.is_null(), small, pc.equal(stats.row_groups, 1)),
+        pc.less_equal(stats.rows, PAGE_ROWS),
+    )
+    mask: Mask = ~whole.fill_null(False).to_numpy(zero_copy_only=False)
+    return mask
 
 
 def _candidates(scan: Scan, predicate: Predicate) -> Iterator[tuple[ScanColumn, Expression]]:

@@ -181,6 +181,7 @@ class DeltaTable:
     def _build(self) -> FileStats:
         files = FileStats(self._rows, self._source.column("size"), self._load, nested=True, ranges=self._load_ranges)
         files.nan_is_greatest = True
+        files.row_groups = self.row_group_counts
         return files
 
     @property

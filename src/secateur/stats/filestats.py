@@ -128,6 +128,7 @@ class FileStats:
         "groups",
         "nan_is_greatest",
         "origin",
+        "row_groups",
         "rows",
         "sizes",
     )
@@ -148,6 +149,8 @@ class FileStats:
         self.groups = groups
         self.nan_is_greatest = False
         """The table's own planner takes the maximum of floats to be above NaN, and finds no NaN where that is wrong."""
+        self.row_groups: pa.Array | None = None
+        """How many row groups each file has, null = unknown; None if nobody ever knows."""
         self.origin: tuple[FileStats, Where] | None = None
         """The statistics that these are a part of, and which: what was derived there need not be derived again."""
         self._load = load

@@ -180,7 +180,9 @@ class IcebergTable:
         self._everywhere = self._opened()
         """The fields of which every manifest tells, None if one is not opened."""
         sizes = self._concat("sizes", pa.int64())
-        return FileStats(rows, sizes, self._load_files, self._groups, nested=True, ranges=self._load_ranges)
+        files = FileStats(rows, sizes, self._load_files, self._groups, nested=True, ranges=self._load_ranges)
+        files.row_groups = self.row_group_counts
+        return files
 
     def _opened(self) -> frozenset[int] | None:
         whole = all(self._chunks) and not (self._snapshot.has_deletes and any(d is None for d in self._deleted))

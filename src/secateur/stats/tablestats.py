@@ -72,6 +72,7 @@ class TableStats:
             nested=True,
             ranges=self._load_ranges,
         )
+        self.files.row_groups = self._row_groups
 
     @classmethod
     def load(cls, listing: Listing, stores: Iterable[Store]) -> TableStats:
