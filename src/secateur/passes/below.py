@@ -6,7 +6,7 @@ Aggregate [year(day#1) AS y#5]          y#5 + 1     ->     year(day#1) + 1
 
 from __future__ import annotations
 
-from secateur.passes.predicates import is_small, substituted
+from secateur.passes.predicates import computed_by, is_small, substituted
 from secateur.query.expressions import Alias, Call, Column, Expression, Literal, children
 from secateur.query.expressions import Opaque as OpaqueExpression
 from secateur.query.expressions import walk as parts_of
@@ -34,14 +34,7 @@ def in_projection(expand: Expand, row: tuple[Expression, ...], e: Expression) ->
 
 def below_grouping(aggregate: Aggregate, e: Expression) -> Expression | None:
     """The expression over the aggregate's input, None unless it is made of what is grouped by."""
-    outputs: dict[int, Expression] = {}
-    for output in aggregate.outputs:
-        match output:
-            case Alias(id_, _, child):
-                outputs[id_] = child
-            case Column(id_):
-                outputs[id_] = output
-    below = substituted(e, outputs)
+    below = substituted(e, computed_by(aggregate.outputs))
     return below if is_small(below) and is_made_of(below, aggregate.grouping) else None
 
 

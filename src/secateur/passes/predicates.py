@@ -13,7 +13,7 @@ Nothing passes any other node (rules S9 and S10): a LIMIT below a Filter sees ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -113,14 +113,20 @@ def _below(project: Project, above: Predicate) -> Predicate:
 
 def through(project: Project) -> Callable[[Expression], Expression]:
     """What makes an expression over a projection's outputs one over its input."""
-    outputs: dict[int, Expression] = {}
-    for output in project.outputs:
+    computed = computed_by(project.outputs)
+    return lambda e: substituted(e, computed)
+
+
+def computed_by(outputs: Sequence[Expression]) -> dict[int, Expression]:
+    """What computes each column that a node puts out, by its id."""
+    computed: dict[int, Expression] = {}
+    for output in outputs:
         match output:
             case Alias(id_, _, child):
-                outputs[id_] = child
+                computed[id_] = child
             case Column(id_):
-                outputs[id_] = output
-    return lambda e: substituted(e, outputs)
+                computed[id_] = output
+    return computed
 
 
 def is_small(e: Expression) -> bool:
