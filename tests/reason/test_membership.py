@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from secateur.query.types import parse_type
+from secateur.reason import membership
 from secateur.reason.facts import Bound
 from secateur.reason.membership import listed, search, some_outside, some_within
 
@@ -39,6 +41,8 @@ def bounds(rng: Random, values: list[Any], domain: pa.DataType) -> tuple[list[tu
 def check(values: list[Any], pairs: list[tuple[Any, Any]], low: Bound, high: Bound, type_: str) -> None:
     prepared = listed(values, parse_type(type_))
     within = np.broadcast_to(some_within(prepared, low, high), len(pairs))
+    with patch.object(membership, "_LITTLE", 0):
+        assert (np.broadcast_to(some_within(prepared, low, high), len(pairs)) == within).all()
     outside = np.broadcast_to(some_outside(prepared, low, high), len(pairs))
     for at, (least, most) in enumerate(pairs):
         found = [v for v in values if (least is None or least <= v) and (most is None or v <= most)]

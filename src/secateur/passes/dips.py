@@ -170,15 +170,15 @@ class Talk:
             return False
         null = link.null_safe and (held.null or any(origin.filled for origin in link.origins))
         held = held if held.null == null else replace(held, null=null)
-        told = received.take(link, compact(held, self.known.limits.ranges))
-        return self._narrow(link, found, received, told)
+        # To look at rows takes longer than to look at files: only what rows tell is worth it.
+        by_rows = any(self._fewer_rows(origin.scan) is not None for origin in link.origins)
+        told = compact(held, self.known.limits.ranges)
+        return received.take(link, told, by_rows=by_rows) and self._narrow(link, found, received, len(told), by_rows)
 
-    def _narrow(self, link: Link, found: Facts, received: _Received, told: int) -> bool:
+    def _narrow(self, link: Link, found: Facts, received: _Received, told: int, by_rows: bool) -> bool:
         id_, wanted = link.target.scan, received.wanted
         before = self._kept[id_]
         mask = files_meeting(found, *self._finest(link.target), wanted, before)
-        # To look at rows takes longer than to look at files: only what rows tell is worth it.
-        by_rows = any(self._fewer_rows(origin.scan) is not None for origin in link.origins)
         rows = self._rows_left(id_) if by_rows else None
         fewer_rows = rows is not None and rows.narrow(link.target.expression, wanted, mask)
         alive, left = _count(before), _count(mask)
@@ -276,17 +276,20 @@ class _Received:
 
     links: dict[Link, None] = field(default_factory=dict)
     _wanted: RangeSet | None = None
+    _by_rows: bool = False
 
     @property
     def wanted(self) -> RangeSet:
         assert self._wanted is not None
         return self._wanted
 
-    def take(self, link: Link, values: RangeSet) -> int:
-        """Takes in what a link tells, the first time or again, and returns the number of its ranges."""
+    def take(self, link: Link, values: RangeSet, *, by_rows: bool) -> bool:
+        """Takes in what a link tells, the first time or again; False if no file or row is less wanted than before."""
         self.links[link] = None
-        self._wanted = values if self._wanted is None else intersection(values, self._wanted)
-        return len(values)
+        before, self._wanted = self._wanted, values if self._wanted is None else intersection(values, self._wanted)
+        fewer = before is None or not before.equals(self._wanted) or (by_rows and not self._by_rows)
+        self._by_rows = self._by_rows or by_rows
+        return fewer
 
 
 def _readings(plan: Plan, chain: str = "") -> Iterator[tuple[int, str]]:

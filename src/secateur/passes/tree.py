@@ -38,10 +38,12 @@ from secateur.passes.contract import Limits
 from secateur.query.expressions import And, Call, Column, Expression, In, Like, Literal, Not, Opaque, Or, children, walk
 from secateur.query.plan import Settings
 from secateur.query.types import BOOLEAN
+from secateur.reason.constants import alike
 from secateur.reason.evaluate import verdict_of
 from secateur.reason.facts import facts
 from secateur.reason.ranges import Columns, Scope, column_source
 from secateur.reason.rules import RULES
+from secateur.reason.verdict import Flags
 from secateur.stats.filestats import BLOCK, FileStats, Mask
 
 Positions = npt.NDArray[np.int64]
@@ -108,6 +110,12 @@ class Node:
         for node in self.below():
             if not node.children:
                 yield from _read(node.expression)
+
+    @property
+    def column(self) -> Column | None:
+        """The column that a test looks at, if it is but one."""
+        found = {part for part in walk(self.expression) if isinstance(part, Column)}
+        return found.pop() if len(found) == 1 else None
 
     @property
     def cost(self) -> float:
@@ -317,7 +325,7 @@ class PruningTree:
 
     def _may_test(self, node: Node, scope: Scope, alive: Mask) -> Mask:
         try:
-            flags = verdict_of(node.expression, scope).flags(false=node.negated)
+            flags = self._flags(node, scope)
         except Exception as error:  # one test that breaks must not spoil the others (rule S1)
             log.warning("%s broke", node.expression, exc_info=True)
             node.broken = f"{type(error).__name__}: {error}"
@@ -325,6 +333,17 @@ class PruningTree:
         if isinstance(flags, bool):
             return alive if flags else np.zeros(len(alive), np.bool_)
         return alive & flags
+
+    def _flags(self, node: Node, scope: Scope) -> Flags:
+        """Where the evaluator says that a test may match; of rows with the same value it is asked about one."""
+        column = node.column if scope.stats.are_rows or scope.stats.origin else None
+        source = None if column is None else column_source(column, self._columns)
+        found = None if source is None else alike(scope.stats, source)
+        if found is None:
+            return verdict_of(node.expression, scope).flags(false=node.negated)
+        values, like = found
+        flags = verdict_of(node.expression, self._scope(values)).flags(false=node.negated)
+        return flags if isinstance(flags, bool) else flags[like]
 
     def _part(self, part: FileStats, node: Node) -> Scope:
         self._prepare(node, part)

@@ -55,6 +55,8 @@ Evaluable = Compare | In | IsNull | IsNotNull | StartsWith | Like | Call
 MOST_ROWS = 4096
 """No more tuples of constants than these are evaluated for one expression."""
 _MOST_COLUMNS = 5
+_REPEATS = 4
+"""So often values have to come on average, for it to pay to look at each once."""
 _DENSE = 1 << 16
 _BLUNT = frozenset({*STRINGS, "DateFormatClass", "FromUnixTime", "MonthsBetween"})
 """Functions whose rules do not tell all that could be told of constants; those of strings know ASCII only."""
@@ -196,6 +198,29 @@ def _encode(stats: FileStats, column: ScanColumn) -> _Constants | None:
     encoded = values.dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return _Constants(encoded.dictionary, np.where(only_null, len(encoded.dictionary), codes))
+
+
+def alike(stats: FileStats, column: ScanColumn) -> tuple[FileStats, Ints] | None:
+    """One row for each value of a column, and for each row the one that it is like.
+
+    What is known of the column is the same for both, so what is asked of this column alone need be asked once a value.
+    None if entries are not rows, the value of one is not certain, or most values are different.
+    """
+    whole, where = stats.origin or (stats, None)
+    if not whole.are_rows:
+        return None
+    found = whole.derive(column, _alike)
+    if found is None or found[0].count * _REPEATS > stats.count:
+        return None
+    return found if where is None else (found[0], found[1][where])
+
+
+def _alike(stats: FileStats, column: ScanColumn) -> tuple[FileStats, Ints] | None:
+    constants = stats.derive(column, _encode)
+    if constants is None or (constants.codes < 0).any():
+        return None
+    _, first, like = np.unique(constants.codes, return_index=True, return_inverse=True)
+    return stats.take(first), like
 
 
 # What Spark said ------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 
 from secateur.query.types import DataType
 from secateur.reason.facts import Bound, Numbers, to_mask
-from secateur.reason.verdict import Flags, both, neither
+from secateur.reason.verdict import Flags, both, either, neither
 from secateur.stats.filestats import Mask
 
 Positions = npt.NDArray[np.int64]
@@ -29,6 +30,8 @@ Sorted: TypeAlias = npt.NDArray[Any] | pa.Array
 
 _RUNS = 20
 """A table has at most two to this power runs of keys."""
+_SHORT, _LITTLE = 16, 1 << 14
+"""Up to so many values, and pairs of a value and an entry, comparing one value after the other is quicker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,8 @@ def some_within(listed: Listed, low: Bound, high: Bound) -> Flags:
     in_range = both(low.can("<=", greatest), high.can(">=", least))
     if len(values) == 1 or in_range is False:
         return in_range
+    if len(values) <= _SHORT and len(values) * len(low.values) <= _LITTLE:
+        return reduce(either, (both(low.can("<=", value), high.can(">=", value)) for value in plain(values)))
     # Where low is at most the least value (or unknown), that one is within.
     holds_least = low.can("<=", least)
     count = len(low.values)
@@ -246,6 +251,12 @@ def at_most(left: Sorted, right: Sorted) -> Mask:
 
 def _at(values: Sorted, position: int) -> Any:
     return values[position] if isinstance(values, np.ndarray) else values[position].as_py()
+
+
+def plain(values: Sorted) -> list[Any]:
+    """The same as Python values."""
+    found: list[Any] = values.tolist() if isinstance(values, np.ndarray) else values.to_pylist()
+    return found
 
 
 def take(values: Sorted, positions: Positions) -> Sorted:

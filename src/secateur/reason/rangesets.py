@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from secateur.query.types import DataType
 from secateur.reason.facts import Facts, Numbers, flags_at
-from secateur.reason.membership import Positions, at_most, search, take
+from secateur.reason.membership import Positions, at_most, plain, search, take
 from secateur.reason.verdict import Flags
 from secateur.stats.widest import gap_widths, largest
 
@@ -52,9 +52,18 @@ class RangeSet:
         """Whether there is nothing in it."""
         return not len(self) and not self.nan and not self.null
 
+    def equals(self, other: RangeSet) -> bool:
+        """Whether the other is of the same ranges and flags."""
+        if (len(self), self.nan, self.null) != (len(other), other.nan, other.null):
+            return False
+        return all(
+            np.array_equal(one, two) if isinstance(one, np.ndarray) else one.equals(two)
+            for one, two in ((self.low, other.low), (self.high, other.high))
+        )
+
     def pairs(self) -> list[tuple[Any, Any]]:
         """The ranges as Python values."""
-        return list(zip(_plain(self.low), _plain(self.high), strict=True))
+        return list(zip(plain(self.low), plain(self.high), strict=True))
 
 
 def range_set(type_: DataType, pairs: Sequence[tuple[Any, Any]], *, nan: bool = False, null: bool = False) -> RangeSet:
@@ -255,11 +264,6 @@ def _joined(ends: Sequence[Ends]) -> Ends:
     if isinstance(ends[0], np.ndarray):
         return np.concatenate([np.asarray(each) for each in ends])
     return pa.concat_arrays(ends)
-
-
-def _plain(ends: Ends) -> list[Any]:
-    values: list[Any] = ends.tolist() if isinstance(ends, np.ndarray) else ends.to_pylist()
-    return values
 
 
 def _arrow(ends: Ends) -> pa.Array:

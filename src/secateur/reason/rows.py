@@ -46,7 +46,9 @@ def rows_by(stats: FileStats) -> Parts | None:
     owner = np.repeat(np.arange(stats.count), counts)
     rows = pa.array(np.ones(len(owner), np.int64), mask=whole[owner])
     split = _Rows(stats, owner, np.cumsum(counts) - counts)
-    return Parts(FileStats(rows, pa.nulls(len(owner), pa.int64()), split.load), owner, whole)
+    entries = FileStats(rows, pa.nulls(len(owner), pa.int64()), split.load)
+    entries.are_rows = True
+    return Parts(entries, owner, whole)
 
 
 def listed(stats: FileStats, column: ScanColumn) -> Mask:

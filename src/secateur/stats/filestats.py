@@ -124,6 +124,7 @@ class FileStats:
         "_nested",
         "_range_sets",
         "_ranges",
+        "are_rows",
         "count",
         "groups",
         "nan_is_greatest",
@@ -151,6 +152,8 @@ class FileStats:
         """The table's own planner takes the maximum of floats to be above NaN, and finds no NaN where that is wrong."""
         self.row_groups: pa.Array | None = None
         """How many row groups each file has, null = unknown; None if nobody ever knows."""
+        self.are_rows = False
+        """An entry is a row, so that the same value comes again and again."""
         self.origin: tuple[FileStats, Where] | None = None
         """The statistics that these are a part of, and which: what was derived there need not be derived again."""
         self._load = load

@@ -1,0 +1,53 @@
+"""Of rows with the same value of a column the evaluator is asked about one: it must say of each what it says of all."""
+
+from __future__ import annotations
+
+from random import Random
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from secateur.passes.tree import PruningTree
+from secateur.query.expressions import conjuncts
+from secateur.reason import constants
+from secateur.reason.rows import rows_by
+from secateur.stats.filestats import FileStats
+from tests.passes.test_ranged import with_ranges
+from tests.reason.generate import COLUMNS, Generator, Row, truth
+
+BY_ID = {c.id: c for c in COLUMNS}
+
+
+def table(draw: Generator) -> tuple[list[Row], FileStats]:
+    """The rows of a small table, most of them many times, and its statistics row by row where they are known."""
+    files = [draw.rows() * draw.rng.choice([1, 9]) for _ in range(6)]
+    parts = rows_by(with_ranges(draw, files, 3, by_row=True))
+    assert parts is not None
+    # A file that is not known row by row is an entry of its own, of which this test says nothing.
+    rows = [row for at, each in enumerate(files) if not parts.whole[at] for row in each]
+    return rows, parts.stats.take(np.flatnonzero(~parts.whole[parts.owner]))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rows_are_judged_as_if_each_had_been_asked_about(seed: int) -> None:
+    draw = Generator(Random(seed))
+    rows, stats = table(draw)
+    alive = np.array([draw.chance(0.9) for _ in rows], np.bool_)
+    for _ in range(10):
+        predicate = tuple(conjuncts(draw.predicate()))
+        once = PruningTree(predicate, BY_ID).entries(stats, alive)
+        with patch.object(constants, "_REPEATS", len(rows) + 1):
+            assert (PruningTree(predicate, BY_ID).entries(stats, alive) == once).all()
+        assert all(once[at] for at, row in enumerate(rows) if alive[at] and all(truth(c, row) for c in predicate))
+
+
+def test_many_rows_are_not_asked_about() -> None:
+    draw, spared, all_ = Generator(Random("alike")), 0, 0
+    for _ in range(20):
+        rows, stats = table(draw)
+        for column in COLUMNS:
+            found = constants.alike(stats, column)
+            all_ += len(rows)
+            spared += 0 if found is None else len(rows) - found[0].count
+    assert spared > all_ / 4
