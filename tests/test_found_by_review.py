@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import Observation, SparkSession, functions
 from pyspark.sql.types import LongType, StructField, StructType
 
 import secateur
@@ -215,3 +215,18 @@ def test_values_of_one_function_are_not_those_of_another(spark: SparkSession, sa
             query = f"SELECT * FROM t WHERE {condition}"
             found = same(lambda query=query: spark.sql(query))  # type: ignore[misc]
             assert (len(found.rows), found.files) == (2, 1), query
+
+
+def test_metrics_of_rows_that_meet_nothing(spark: SparkSession, pruner: secateur.Pruner, lake: Path) -> None:
+    """A join with an empty side was removed from the plan, and the metrics of its other side with it."""
+    for name, files in (("a", [{"k": [i, i]} for i in range(5)]), ("b", [{"k": [i], "z": [i]} for i in range(5)])):
+        spark.read.parquet(write(lake / name, *files)).createOrReplaceTempView(name)
+        secateur.collect(spark, str(lake / name))
+    with setting(spark, "spark.sql.adaptive.enabled", "false"):  # with it Spark may forget them on its own
+        for seen, other, rows in (("a", "b WHERE z > 9", 10), ("a WHERE k > 9", "b", 0), ("b WHERE z > 9", "a", 0)):
+            observation = Observation()
+            frame = spark.sql(f"SELECT * FROM {seen}").observe(observation, functions.count("*").alias("rows"))
+            assert frame.join(spark.sql(f"SELECT * FROM {other}"), "k").collect() == []
+            assert observation.get == {"rows": rows}
+    assert pruner.last is not None
+    assert pruner.last.scans[0].files_kept == 0
