@@ -16,7 +16,8 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
 * expression ``{"a": id, "n": name, "t": type}`` (column), ``{"v": value, "t": type}`` (literal) or
   ``{"f": class, "t": type, "c": [children]}`` with ``"d": 0`` if the function is not deterministic, ``"z"`` for the
   time zone that it is evaluated in, ``"u"`` for the unit that it counts in, ``"k"`` for the number by which the JVM
-  can be asked to evaluate it, and ``"p"`` for its parameters; a field of a struct has ``"n"`` and ``"o"``, its name and
+  can be asked to evaluate it, and ``"p"`` for its parameters, without which two different functions, or literals that
+  have no form on the wire, would look alike; a field of a struct has ``"n"`` and ``"o"``, its name and
   position;
 * question ``{"k": number, "cols": [columns], "rows": [[values], …]}``, where a column is the id of an attribute and the
   positions of fields (``"7/0/2"``), answered by a list of values, ``{"e": 1}`` for one that could not be evaluated;
@@ -226,12 +227,13 @@ def decode_expression(e: Wire) -> Expression:
     if "a" in e:
         return _column(e["a"], e["n"], e["t"])
     type_ = parse_type(e["t"])
+    parameters = e.get("p", "")
     if "v" in e:
-        return _literal(e["v"], type_)
+        return _literal(e["v"], type_, parameters)
     function: str = e["f"]
     args = tuple(decode_expression(child) for child in e["c"])
     if e.get("d") == 0:
-        return Opaque(function, f"{function} is not deterministic", type_, args)
+        return Opaque(function, f"{function} is not deterministic", type_, args, parameters)
     ref = e.get("k", NOT_EVALUABLE)
     if function in _COMPARISONS:
         return Compare(_COMPARISONS[function], args[0], args[1], ref=ref)
@@ -263,10 +265,11 @@ def decode_expression(e: Wire) -> Expression:
         case _:
             pass
     if function == "AggregateExpression":
-        return Opaque(function, "an aggregate is a value of many rows", type_, args)
+        return Opaque(function, "an aggregate is a value of many rows", type_, args, parameters)
     if function.endswith(("Subquery", "Exists", "ListQuery", "Udf", "UDF")):
-        return Opaque(function, f"the value of {function} is not known before the query runs", type_, args)
-    return Call(function, args, type_, e.get("z", ""), e.get("u", ""), e.get("p", ""), ref)
+        why = f"the value of {function} is not known before the query runs"
+        return Opaque(function, why, type_, args, parameters)
+    return Call(function, args, type_, e.get("z", ""), e.get("u", ""), parameters, ref)
 
 
 def _with_lists(parts: Sequence[Expression]) -> Sequence[Expression]:
@@ -294,11 +297,11 @@ def _balanced(kind: Callable[[Expression, Expression], Expression], parts: Seque
     return kind(_balanced(kind, parts[:middle]), _balanced(kind, parts[middle:]))
 
 
-def _literal(wire: object, type_: DataType) -> Expression:
+def _literal(wire: object, type_: DataType, parameters: str = "") -> Expression:
     try:
         return Literal(decode_value(wire, type_), type_)
     except WireError as problem:
-        return Opaque("literal", str(problem), type_)
+        return Opaque("literal", str(problem), type_, parameters=parameters or repr(wire))
 
 
 def encode_mask(mask: Mask) -> str:

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import base64
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -41,7 +40,7 @@ from secateur.passes.rows_left import rows_left
 from secateur.passes.sorted_scans import repeats
 from secateur.passes.topk import as_flags
 from secateur.passes.waves import BYTES_A_SECOND, JOB_SECONDS, seconds
-from secateur.query.expressions import Call, Column, Expression, IsNotNull, conjuncts
+from secateur.query.expressions import Call, Column, Expression, IsNotNull, children, conjuncts, with_children
 from secateur.query.expressions import walk as parts_of
 from secateur.query.plan import Filter, Plan, Project, Scan, walk
 from secateur.query.values import decode_value
@@ -98,7 +97,7 @@ class Keys:
     @property
     def about(self) -> str:
         """What the keys are compared with, by names that are the same wherever the table is read."""
-        return re.sub(r"#\d+", "", f"{self.target}")
+        return repr(_by_names(self.target))
 
     def describe(self) -> str:
         return f"the keys of {self.tables} are read first, to choose files by {in_words(self.target)}"
@@ -282,6 +281,10 @@ def _column(key: Expression) -> Column | None:
         case Call("Cast", (Column(path=()) as column,)) if {column.type.name, key.type.name} <= set(_NUMBERS[:4]):
             return column if _widens(column.type.name, key.type.name) else None
     return None
+
+
+def _by_names(e: Expression) -> Expression:
+    return replace(e, id=0) if isinstance(e, Column) else with_children(e, list(map(_by_names, children(e))))
 
 
 def _widens(from_: str, to: str) -> bool:

@@ -1,4 +1,4 @@
-"""Expressions of a query as values: frozen, hashable, printable.
+"""Expressions of a query as values: frozen, hashable, printable. Those that are equal have equal values.
 
 They mirror Spark's optimized expressions. Whatever secateur does not model is an :class:`Opaque` with the reason, never
 an error: a conjunct that holds one cannot prune, its neighbours still can.
@@ -210,6 +210,8 @@ class Opaque:
     reason: str
     type: DataType
     children: tuple[Expression, ...] = field(default=())
+    parameters: str = ""
+    """What tells it from others of this kind over the same columns: two are equal only if they mean the same."""
 
     def __str__(self) -> str:
         return f"?{self.what}({', '.join(map(str, self.children))})"

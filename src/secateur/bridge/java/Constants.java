@@ -3,6 +3,7 @@ package secateur;
 import java.math.BigDecimal;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
@@ -43,6 +44,7 @@ import scala.runtime.AbstractPartialFunction;
 final class Constants {
   private static final String OWN = "org.apache.spark.sql.catalyst.expressions.";
   private static final String HELPERS = "org.apache.spark.sql.catalyst.";
+  private static final AtomicLong NEXT = new AtomicLong();
 
   private Constants() {}
 
@@ -71,9 +73,14 @@ final class Constants {
     return true;
   }
 
+  /** A text that no other expression has, in this query or another: for what cannot be told apart by what is written of it. */
+  static String unique() {
+    return "#" + NEXT.incrementAndGet();
+  }
+
   /** What makes a function another one beside its class and its arguments: modes, formats, the method that it calls. */
   static String parameters(Expression e) {
-    if (!(e instanceof scala.Product)) return "";
+    if (!(e instanceof scala.Product) || e instanceof UserDefinedExpression || e instanceof PlanExpression) return unique();
     scala.Product product = (scala.Product) e;
     StringBuilder out = new StringBuilder();
     for (int i = 0; i < product.productArity(); i++) {
@@ -82,9 +89,9 @@ final class Constants {
       if (part == null || part instanceof Expression) continue;
       if (part instanceof scala.collection.Iterable) {
         scala.collection.Iterable parts = (scala.collection.Iterable) part;
-        // The arguments; the values of an InSet, which are many, are written by themselves.
-        if (parts.isEmpty() || parts.head() instanceof Expression || parts instanceof scala.collection.Set) continue;
-        if (parts.head() instanceof scala.Tuple2) continue; // the branches of CASE
+        if (parts.isEmpty() || parts.head() instanceof Expression) continue; // the arguments
+        if (!(parts instanceof scala.collection.Map) && parts.head() instanceof scala.Tuple2) continue; // the branches of CASE
+        if (parts instanceof scala.collection.Set) part = unique(); // the values of an InSet, which are many
       }
       out.append(out.length() > 0 ? ";" : "").append(part instanceof Class ? ((Class) part).getName() : part.toString());
     }

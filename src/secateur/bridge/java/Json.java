@@ -38,6 +38,11 @@ final class Json {
     string(out, text);
   }
 
+  /** Whether a value is told as it is. */
+  static boolean hasForm(Object v) {
+    return v == null || v instanceof Number || v instanceof Boolean || v instanceof Decimal || v instanceof UTF8String;
+  }
+
   /** A value as Catalyst holds it; what has no JSON form becomes {"other":"its class"}. */
   static void value(StringBuilder out, Object v) {
     if (v == null) {

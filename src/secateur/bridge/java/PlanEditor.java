@@ -71,7 +71,7 @@ final class PlanEditor {
       if (edit.get("runtime") != null && all.cardinality() < scan.files.count) asked[id] = new Asked(scan, all, (Map) edit.get("runtime"), state);
       if (skip.isEmpty()) continue;
       pruned = true;
-      edits[id] = skip.cardinality() == scan.files.count ? empty(scan) : scan.without(skip);
+      edits[id] = skip.cardinality() == scan.files.count && !state.observed ? empty(scan) : scan.without(skip);
     }
   }
 

@@ -218,6 +218,7 @@ final class PlanWriter {
     } else if (e instanceof Literal) {
       out.append("{\"v\":");
       Json.value(out, ((Literal) e).value());
+      if (!Json.hasForm(((Literal) e).value())) Json.field(out.append(','), "p", Constants.unique());
       type(e);
     } else {
       if (e instanceof PlanExpression && ((PlanExpression) e).plan() instanceof LogicalPlan) subqueries.add(e);
@@ -237,9 +238,10 @@ final class PlanWriter {
     if (evaluable && worthEvaluating(e) && Constants.evaluable(e)) {
       out.append(",\"k\":").append(nodes.size());
       nodes.add(e);
-      String parameters = Constants.parameters(e);
-      if (!parameters.isEmpty()) Json.field(out.append(','), "p", parameters);
     }
+    // Without them Python would take two different functions of the same columns for one.
+    String parameters = e instanceof Alias || e instanceof SortOrder ? "" : own ? Constants.parameters(e) : Constants.unique();
+    if (!parameters.isEmpty()) Json.field(out.append(','), "p", parameters);
     if (e instanceof Alias) {
       out.append(",\"i\":").append(((Alias) e).exprId().id()).append(',');
       Json.field(out, "n", ((Alias) e).name());

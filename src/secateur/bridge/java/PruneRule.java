@@ -3,6 +3,7 @@ package secateur;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation$;
+import org.apache.spark.sql.catalyst.plans.logical.CollectMetrics;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
@@ -72,6 +73,7 @@ public final class PruneRule extends Rule {
 
   private LogicalPlan prune(LogicalPlan plan, Call call, SQLConf conf) throws Exception {
     call.state.root = plan;
+    call.state.observed = observes(plan);
     boolean related = relatesRows(plan);
     call.state.reopens = late && related;
     call.state.waits = !late && related && !conf.cboEnabled(); // Spark's own reordering of joins goes by the sizes of the early step
@@ -114,6 +116,15 @@ public final class PruneRule extends Rule {
   private static boolean sorted(LogicalPlan plan) {
     while (plan instanceof Project || plan instanceof Filter) plan = (LogicalPlan) plan.children().apply(0);
     return plan instanceof Sort;
+  }
+
+  /** Whether somebody waits for metrics of the rows that pass some place in the plan: without that place they never come. */
+  private static boolean observes(LogicalPlan plan) {
+    if (plan instanceof CollectMetrics) return true;
+    for (int i = 0; i < plan.children().size(); i++) if (observes((LogicalPlan) plan.children().apply(i))) return true;
+    List inner = CollectionConverters.asJava(plan.subqueries());
+    for (int i = 0; i < inner.size(); i++) if (observes((LogicalPlan) inner.get(i))) return true;
+    return false;
   }
 
   /** A wrong option in a SET command: the only error that secateur raises in a query. */
