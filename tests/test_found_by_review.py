@@ -195,6 +195,17 @@ def test_two_functions_that_differ_in_what_is_no_argument(spark: SparkSession, s
             assert None not in {value for row in rows for value in row}, query
 
 
+def test_zero_and_minus_zero_are_two_arguments(spark: SparkSession, same: Same, lake: Path) -> None:
+    """They are equal to Python, as literals are; to pow they are not."""
+    for name, keys in (("a", [-1.0]), ("b", ["Infinity", "0", "1"]), ("c", ["-Infinity", "Infinity", "5"])):
+        spark.read.parquet(write(lake / name, *({"k": [key]} for key in keys))).createOrReplaceTempView(name)
+        secateur.collect(spark, str(lake / name))
+    zeros = [f"CAST(pow({zero}, a.k) AS STRING)" for zero in ("0.0D", "-0.0D")]
+    query = f"SELECT * FROM a JOIN b ON {zeros[0]} = b.k JOIN c ON {zeros[1]} = c.k"
+    assert [tuple(row) for row in same(lambda: spark.sql(query)).rows] == [(-1.0, "Infinity", "-Infinity")]
+    assert same(lambda: spark.sql("SELECT * FROM a WHERE k = -0.0D")).files == 0
+
+
 def test_values_of_one_function_are_not_those_of_another(spark: SparkSession, same: Same, lake: Path) -> None:
     """What Spark made of constants was remembered by a text that left out a set, an option or a field."""
     files = [{"i": [i, i], "s": [f"x{i}"] * 2, "d": [f"0{i}/0{i + 1}/2024"] * 2} for i in range(1, 9)]

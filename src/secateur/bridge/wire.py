@@ -38,6 +38,7 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -299,9 +300,10 @@ def _balanced(kind: Callable[[Expression, Expression], Expression], parts: Seque
 
 def _literal(wire: object, type_: DataType, parameters: str = "") -> Expression:
     try:
-        return Literal(decode_value(wire, type_), type_)
+        value = decode_value(wire, type_)
     except WireError as problem:
         return Opaque("literal", str(problem), type_, parameters=parameters or repr(wire))
+    return Literal(value, type_, below_zero=isinstance(value, float) and math.copysign(1, value) < 0)
 
 
 def encode_mask(mask: Mask) -> str:

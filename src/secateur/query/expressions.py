@@ -51,6 +51,8 @@ class Literal:
 
     value: Value
     type: DataType
+    below_zero: bool = field(default=False, repr=False)
+    """Of floats read from a query: -0.0 and 0.0 are equal to Python, and to functions they are not."""
 
     def __str__(self) -> str:
         if self.value is None:
