@@ -191,3 +191,27 @@ def test_joins_of_other_formats(spark: SparkSession, same: Same, tmp_path: Path,
     compared = same(lambda: spark.sql(sql))
     assert len(compared.rows) == 10
     assert {scan.files_total: scan.files_kept for scan in compared.summary.scans} == {8: 1, 4: 1}
+
+
+def test_keys_of_floats(spark: SparkSession, same: Same, lake: Path) -> None:
+    """Spark wraps them, so that -0.0 meets 0.0 and NaN meets NaN."""
+    nan = float("nan")
+    few: list[object] = [[1.0, 2.0], [-0.0, -0.0], [nan, 7.5]]
+    many: list[object] = [*([float(i), i + 0.5] for i in range(20)), [nan, 3.25]]
+    for name, files in (("few", few), ("many", many)):
+        flat: dict[str, object] = {"k": np.array(files).ravel(), "v": np.arange(len(files) * 2) // 2}
+        write(lake, name, flat, len(files))
+        spark.read.parquet(str(lake / name)).createOrReplaceTempView(name)
+        secateur.collect(spark, str(lake / name), ranges=20)
+    for query, rows, kept in (
+        ("SELECT * FROM few JOIN many USING (k)", 6, 5),  # 0, 1, 2, 7 and what holds NaN
+        ("SELECT * FROM few f JOIN many m ON f.k = m.k WHERE f.v = 1", 2, 1),
+        ("SELECT * FROM few f JOIN many m ON f.k <=> m.k WHERE f.v = 2", 2, 2),
+        ("SELECT * FROM many WHERE k IN (SELECT k FROM few WHERE v = 0)", 2, 2),
+        ("SELECT * FROM few f LEFT JOIN many m ON f.k = m.k", 6, 5),
+        ("SELECT * FROM many m LEFT ANTI JOIN few f ON f.k = m.k", 37, 21),
+        ("SELECT k, count(*) FROM many GROUP BY k HAVING k IN (SELECT k FROM few WHERE v = 2)", 2, 2),
+    ):
+        found = same(lambda query=query: spark.sql(query))  # type: ignore[misc]
+        files_kept = {scan.table[-4:]: scan.files_kept for scan in found.summary.scans}
+        assert (len(found.rows), files_kept["many"]) == (rows, kept), query

@@ -56,6 +56,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * then its children) is the order in which PlanEditor meets them again.
  */
 final class PlanWriter {
+  private static final String NORMALIZED = "org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero"; // around float keys of joins
   final StringBuilder out = new StringBuilder(1024);
   final List scans = new ArrayList();
   final List places = new ArrayList(); // the global sorts and the joins, by the number that Python knows them by
@@ -230,8 +231,9 @@ final class PlanWriter {
   private void call(Expression e, List subqueries) {
     out.append('{');
     // Python knows Spark's functions by their short names; somebody else's of the same name is another function.
-    boolean own = e.getClass().getName().startsWith("org.apache.spark.sql.catalyst.expressions.");
-    Json.field(out, "f", own ? e.getClass().getSimpleName() : e.getClass().getName());
+    String name = e.getClass().getName();
+    boolean own = name.startsWith("org.apache.spark.sql.catalyst.expressions.") || name.equals(NORMALIZED);
+    Json.field(out, "f", own ? e.getClass().getSimpleName() : name);
     type(e);
     String zone = zones.of(e);
     if (zone != null) Json.field(out.append(','), "z", zone);
