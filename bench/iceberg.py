@@ -33,6 +33,9 @@ SHAPES = ((1_000, 1), (1_000, 50), (100_000, 1))
 HELD = 200_000
 REPEATS = 20
 PAIRS = 6
+WARM_UP = 12
+"""So many times 23 queries are planned each way before it counts, as in a session that has been at work for a while:
+Java compiles what both sides run again and again, up to some hundreds of times."""
 COLUMNS = "id bigint, name string, seen timestamp, " + ", ".join(f"v{i} double" for i in range(7))
 FABRICATE = """
 package secateurbench;
@@ -204,8 +207,8 @@ def main() -> None:
         if given.memory:
             results["memory"] = memory(spark, pruner, maker)
         else:
-            for _ in range(3):  # so that neither pays for a cold JVM
-                warm(spark, pruner, maker.table(f"first{_}", 1_000, 10), 1_000)
+            for i in range(WARM_UP):
+                warm(spark, pruner, maker.table(f"first{i}", 1_000, 10), 1_000)
             results["one file"] = warm(spark, pruner, maker.table("one", 1), 1)
             for files, commits in SHAPES:
                 tables = [maker.table(f"t{files}_{commits}_{i}", files, commits) for i in range(2 * PAIRS)]
