@@ -169,3 +169,16 @@ def test_storage_partitioned_joins_stay(ice: Ice) -> None:
     finally:
         for key in settings:
             ice.spark.conf.unset(key)
+
+
+def test_a_recursive_query(ice: Ice) -> None:
+    """Spark analyzes the recursive part once more for every step, and takes no dynamic pruning there."""
+    name = ice.table("k BIGINT, parent BIGINT")
+    ice.insert(name, *(f"SELECT id AS k, id + 10 AS parent FROM range({i * 10}, {i * 10 + 10})" for i in range(4)))
+    query = f"""
+        WITH RECURSIVE up(k, parent, n) AS (
+          SELECT k, parent, 1 FROM {name} WHERE k = 3
+          UNION ALL SELECT t.k, t.parent, n + 1 FROM up JOIN {name} t ON t.k = up.parent WHERE t.k % 7 <> 1)
+        SELECT * FROM up"""
+    found = ice.same(query)
+    assert sorted(row.k for row in found.rows) == [3, 13, 23, 33]

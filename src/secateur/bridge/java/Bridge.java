@@ -268,11 +268,11 @@ public final class Bridge {
     return known == null ? 0 : known.id;
   }
 
-  /** How many tables are read by the query that this thread is planning. */
+  /** How many tables are read by the query that this thread is planning, any number if it is recursive. */
   int tables() {
     Option tracker = QueryPlanningTracker$.MODULE$.get();
     QueryState known = tracker.isEmpty() ? null : (QueryState) states.get(tracker.get());
-    return known == null ? 0 : known.tables();
+    return known == null ? 0 : known.recursive ? Integer.MAX_VALUE : known.tables();
   }
 
   void problem(String what, Throwable cause) {

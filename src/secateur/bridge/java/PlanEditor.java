@@ -68,7 +68,7 @@ final class PlanEditor {
       if (Integer.valueOf(1).equals(edit.get("rows")) && keptHasChanged(id, scan, skip)) continue;
       imply(id, scan, (List) edit.get("implied"), edit.get("counted"), skip);
       BitSet all = skip.isEmpty() && scan.skipped != null ? scan.skipped : skip;
-      if (edit.get("runtime") != null && all.cardinality() < scan.files.count) asked[id] = new Asked(scan, all, (Map) edit.get("runtime"), state);
+      if (edit.get("runtime") != null && !state.recursive && all.cardinality() < scan.files.count) asked[id] = new Asked(scan, all, (Map) edit.get("runtime"), state);
       if (skip.isEmpty()) continue;
       pruned = true;
       edits[id] = skip.cardinality() == scan.files.count && !state.observed ? empty(scan) : scan.without(skip);

@@ -3,7 +3,6 @@ package secateur;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation$;
-import org.apache.spark.sql.catalyst.plans.logical.CollectMetrics;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
@@ -73,7 +72,8 @@ public final class PruneRule extends Rule {
 
   private LogicalPlan prune(LogicalPlan plan, Call call, SQLConf conf) throws Exception {
     call.state.root = plan;
-    call.state.observed = observes(plan);
+    call.state.observed = has(plan, "CollectMetrics");
+    call.state.recursive = has(plan, "UnionLoop");
     boolean related = relatesRows(plan);
     call.state.reopens = late && related;
     call.state.waits = !late && related && !conf.cboEnabled(); // Spark's own reordering of joins goes by the sizes of the early step
@@ -118,12 +118,12 @@ public final class PruneRule extends Rule {
     return plan instanceof Sort;
   }
 
-  /** Whether somebody waits for metrics of the rows that pass some place in the plan: without that place they never come. */
-  private static boolean observes(LogicalPlan plan) {
-    if (plan instanceof CollectMetrics) return true;
-    for (int i = 0; i < plan.children().size(); i++) if (observes((LogicalPlan) plan.children().apply(i))) return true;
+  /** Whether a node of some class is anywhere in a plan, by its name: not every Spark has it. */
+  private static boolean has(LogicalPlan plan, String node) {
+    if (plan.getClass().getSimpleName().equals(node)) return true;
+    for (int i = 0; i < plan.children().size(); i++) if (has((LogicalPlan) plan.children().apply(i), node)) return true;
     List inner = CollectionConverters.asJava(plan.subqueries());
-    for (int i = 0; i < inner.size(); i++) if (observes((LogicalPlan) inner.get(i))) return true;
+    for (int i = 0; i < inner.size(); i++) if (has((LogicalPlan) inner.get(i), node)) return true;
     return false;
   }
 

@@ -13,6 +13,7 @@ final class QueryState {
   final boolean explained;
   volatile boolean emptied = false; // a scan was replaced by nothing, so Spark may have removed others with it
   volatile boolean observed = false; // metrics are collected of rows on their way, so no part of the plan may go, be it without rows
+  volatile boolean recursive = false; // Spark plans a part of it anew for every step, which it cannot if that waits for values of run time
   volatile LogicalPlan root = null; // the plan that is being looked at
   final Map notes = new ConcurrentHashMap(); // of the formats, such as the version of a table that the query reads
   volatile boolean waits = false; // the late step looks at scans that need not be decided in the early one, all at once

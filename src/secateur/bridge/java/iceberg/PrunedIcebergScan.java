@@ -239,7 +239,8 @@ public final class PrunedIcebergScan
 
   /**
    * Iceberg takes values for the columns of its partitions at run time; secateur for every column that it can compare, unless many tables
-   * are joined: each of Spark's subqueries for such values has the subqueries of the tables below it, and planning would never end.
+   * are joined: each of Spark's subqueries for such values has the subqueries of the tables below it, and planning would never end. Nor in
+   * a recursive query, of which Spark analyzes a part once more for every step: it does not accept such subqueries there.
    */
   public NamedReference[] filterAttributes() {
     NamedReference[] own = ((SupportsRuntimeV2Filtering) inner).filterAttributes();
