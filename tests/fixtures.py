@@ -38,6 +38,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterat
         str(home),
         {
             "spark.jars.packages": f"{connectors.settings(str(home))['spark.jars.packages']},{connectors.H2}",
+            # Most of what the JVM runs here it runs once: the second compiler took a third of its time, for nothing.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC",
             "spark.default.parallelism": "2",
             "spark.sql.warehouse.dir": str(home / "warehouse"),
             "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",

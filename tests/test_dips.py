@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,8 @@ QUERIES = {
         ON k = p_partkey WHERE {B1}""": 1 + 1 + 2,
     f"""SELECT count(*) FROM part JOIN lineitem ON p_partkey = l_partkey JOIN orders ON l_orderkey = o_orderkey
         WHERE {B1} AND o_day = 3""": 1 + 2 + 1,
+    f"SELECT p_partkey FROM part WHERE {B1} INTERSECT SELECT l_partkey FROM lineitem": 1 + 2,
+    f"SELECT l_partkey FROM lineitem EXCEPT SELECT p_partkey FROM part WHERE {B1}": FILES + 1,
 }
 
 
@@ -102,6 +105,31 @@ QUERIES = {
 def test_what_a_join_leaves_to_be_read(spark: SparkSession, same: Same, sql: str) -> None:
     compared = same(lambda: spark.sql(sql))
     assert compared.files == QUERIES[sql], compared.summary
+
+
+@pytest.mark.usefixtures("tpch")
+def test_no_predicate_stays_in_the_plan(spark: SparkSession, pruner: secateur.Pruner) -> None:
+    """Section 3 of the paper: what tables told each other made scans smaller, and nothing is evaluated for it later."""
+    spark.conf.set("spark.secateur.passes", "filter,dips")
+
+    def filters() -> list[str]:
+        plan = spark.sql(Q17)._jdf.queryExecution().optimizedPlan().toString()
+        return [re.sub(r"#\d+L?", "", line).strip(" +-:") for line in plan.splitlines() if "Filter" in line]
+
+    with pruner.paused():
+        plain = filters()
+    assert filters() == plain
+    assert pruner.last is not None
+    assert any(scan.joins for scan in pruner.last.scans)
+
+
+@pytest.mark.usefixtures("tpch")
+def test_no_more_ranges_than_the_option_allows(spark: SparkSession, same: Same) -> None:
+    """Parts 0 to 19 and 80 to 99 are two ranges, or one that holds all between."""
+    query = "SELECT * FROM part JOIN lineitem ON p_partkey = l_partkey WHERE p_brand IN ('Brand#0', 'Brand#4')"
+    for most, files in (("2", 2 + 4), ("1", 2 + FILES)):
+        spark.conf.set("spark.secateur.dips.ranges", most)
+        assert same(lambda: spark.sql(query)).files == files
 
 
 @pytest.mark.usefixtures("tpch")

@@ -367,9 +367,9 @@ def answer(spark: SparkSession, condition: str) -> list[str] | str:
 @pytest.mark.parametrize(
     ("writer", "zone", "ansi"),
     [
-        ("pyarrow", "UTC", "true"),
+        pytest.param("pyarrow", "UTC", "true", marks=pytest.mark.long),
         ("pyarrow millis", "America/New_York", "false"),
-        ("spark", "Europe/Berlin", "false"),
+        pytest.param("spark", "Europe/Berlin", "false", marks=pytest.mark.long),
         ("spark legacy", "America/New_York", "true"),
     ],
 )

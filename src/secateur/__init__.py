@@ -9,7 +9,7 @@ print(pruner.last)                   # what was skipped, and why the rest was no
 
 from secateur.errors import AttachError, OptionError, SecateurError
 from secateur.pruner import Pruner, attach, collect
-from secateur.report.summary import PassRecord, PlanningTime, Reason, RuntimeStep, ScanSummary, Summary
+from secateur.report.summary import JoinRecord, PassRecord, PlanningTime, Reason, RuntimeStep, ScanSummary, Summary
 from secateur.stats.collect import CollectReport
 
 __version__ = "0.1.0"
@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AttachError",
     "CollectReport",
+    "JoinRecord",
     "OptionError",
     "PassRecord",
     "PlanningTime",

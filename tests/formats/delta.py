@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import secateur
-from tests.fixtures import Compared, Same, _sorted
+from secateur.bridge.metrics import files_read
+from tests.fixtures import Compared, _sorted
 
 FILES = 8
 
@@ -80,15 +81,23 @@ def patient(spark: SparkSession, pruner: secateur.Pruner) -> None:
 
 
 @pytest.fixture
-def alone(spark: SparkSession, pruner: secateur.Pruner, same: Same) -> Alone:
-    """Compares a query on and off, and runs it once more with every file that secateur skips moved away."""
+def alone(pruner: secateur.Pruner) -> Alone:
+    """Compares a query on and off, with every file that secateur skips moved away while it runs."""
 
     def compare(query: Callable[[], DataFrame], folder: Path) -> Compared:
-        found = same(query)
+        with pruner.paused():
+            plain = query()
+            expected = _sorted(plain.collect())
+            plain_files = files_read(plain)
+        before = len(pruner.history)
         frame = query()
         kept = {path.removeprefix("file:") for path in frame.inputFiles()}  # Delta's index does not encode them
         with out_of_reach(folder, kept):
-            assert _sorted(frame.collect()) == _sorted(found.rows)
-        return found
+            rows = frame.collect()
+        assert _sorted(rows) == expected
+        assert before < len(pruner.history) or before == 100, "secateur did not see the query"
+        summary = pruner.last
+        assert summary is not None
+        return Compared(rows, files_read(frame), plain_files, summary)
 
     return compare

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from secateur.bridge.jvm import JvmBridge
-from tests.formats.conftest import Ice
+from tests.formats.conftest import Ice, IceTables
 
 
 def test_strings_are_cut_to_sixteen_characters(ice: Ice) -> None:
@@ -126,7 +126,7 @@ def test_equality_deletes(ice: Ice) -> None:
     assert len(ice.same(f"SELECT * FROM {name}", name).rows) == 28
 
 
-def write_equality_delete(ice: Ice, name: str, ids: list[int]) -> None:
+def write_equality_delete(ice: IceTables, name: str, ids: list[int]) -> None:
     jvm = ice.spark._jvm
     assert jvm is not None
     iceberg, gateway = jvm.org.apache.iceberg, ice.spark.sparkContext._gateway

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.formats.conftest import Ice, IceTables
+from secateur.bridge.metrics import files_read, rows_read
+from tests.formats.conftest import Ice, IceTables, away, local
 
 FIVE = [
     f"SELECT id, concat('n', id) AS name, date_add(DATE'2024-01-01', cast(id / 10 AS int)) AS day "
@@ -49,6 +50,38 @@ def test_the_summary_counts_rows_bytes_and_row_groups(ice: Ice, plain: str) -> N
     (scan,) = ice.same(f"SELECT id FROM {plain} WHERE id = 25", plain).summary.scans
     assert (scan.rows_kept, scan.row_groups_total, scan.row_groups_kept) == (10, 5, 1)
     assert 0 < (scan.bytes_kept or 0) * 4 < (scan.bytes_total or 0)
+
+
+def test_row_groups_are_counted_by_split_offsets_and_skipped_by_the_reader(ice: Ice) -> None:
+    """The third pass: within the files that are left, Iceberg's reader takes the row groups that can match."""
+    name = ice.table(
+        "id bigint, s string",
+        write__parquet__row_group_size_bytes=4096,
+        write__parquet__row_group_check_min_record_count=50,
+        write__parquet__row_group_check_max_record_count=50,
+    )
+    ice.insert(name, *[f"SELECT id, repeat(uuid(), 4) AS s FROM range({i * 1000}, {i * 1000 + 1000})" for i in (0, 1)])
+    compared = ice.same(f"SELECT id FROM {name} WHERE id = 1500", name)
+    (scan,) = compared.summary.scans
+    assert (compared.files, scan.row_groups_total, scan.row_groups_kept) == (1, 40, 20)
+    frame = ice.sql(f"SELECT id FROM {name} WHERE id = 1500")
+    assert len(frame.collect()) == 1
+    assert rows_read(frame) == 50  # one row group
+
+
+def test_warm_planning_reads_no_manifest(ice: Ice, plain: str) -> None:
+    """Once its files are known, queries on a snapshot are planned with neither its manifests nor their list at hand."""
+    ice.same(f"SELECT * FROM {plain} WHERE id + 0 = 25", plain)
+    files = {local(row.path) for row in ice.sql(f"SELECT path FROM {plain}.all_manifests").collect()}
+    files |= {local(row.manifest_list) for row in ice.sql(f"SELECT manifest_list FROM {plain}.snapshots").collect()}
+    with away(sorted(files)):
+        frame = ice.sql(f"SELECT id FROM {plain} WHERE id + 0 IN (7, 33)")
+        assert sorted(row.id for row in frame.collect()) == [7, 33]
+        assert files_read(frame) == 2
+        assert ice.pruner.last is not None
+        assert not ice.pruner.last.reasons
+        with ice.pruner.paused(), pytest.raises(Exception, match="avro"):
+            ice.sql(f"SELECT id FROM {plain} WHERE id + 0 IN (7, 33)").collect()
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -122,6 +155,24 @@ def test_partition_evolution(ice: Ice) -> None:
     ):
         compared = ice.same(f"SELECT * FROM {name} WHERE {condition}", name)
         assert 0 < compared.files <= most
+
+
+def test_a_partition_field_that_became_void(ice: Ice) -> None:
+    """In the first format version a field that is dropped stays in the spec, as one that says nothing."""
+    name = ice.table("id bigint, name string, day date", "day", format_version=1)
+    ice.insert(name, *FIVE[:2])
+    ice.sql(f"ALTER TABLE {name} DROP PARTITION FIELD day")
+    assert "void" in ice.java(name).spec().toString()
+    ice.insert(name, *FIVE[2:])
+    for condition, files in (
+        ("day = DATE'2024-01-02'", 1),
+        ("day = DATE'2024-01-04'", 1),
+        ("day IS NULL", 0),
+        ("day IS NOT NULL", 5),
+        ("date_add(day, 1) > DATE'2024-01-05'", 1),
+        ("id + 0 = 25", 1),
+    ):
+        assert ice.same(f"SELECT * FROM {name} WHERE {condition}", name).files == files, condition
 
 
 def test_branches_tags_snapshots(ice: Ice, plain: str) -> None:

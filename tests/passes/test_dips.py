@@ -12,7 +12,7 @@ import pytest
 
 from secateur.passes import Decision, run_passes
 from secateur.passes.contract import Known, Limits
-from secateur.passes.dips import Talk
+from secateur.passes.dips import ROUNDS, Talk
 from secateur.passes.movement import links_of
 from secateur.passes.schedule import Among, Exchange, groups_of, schedule
 from secateur.query.expressions import Alias, Column, Expression
@@ -245,7 +245,7 @@ files t
 {step.format("t_b", "t_c")}
 """)
     left = talk.narrowed()
-    assert 6 <= talk.messages <= 6 * 10
+    assert 6 * ROUNDS == talk.messages < 6 * files  # without the bound there would be a round for each file
     assert all(0 < np.count_nonzero(mask) < files for mask in left.values())
 
 

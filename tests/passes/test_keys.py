@@ -91,6 +91,16 @@ def test_what_a_condition_leaves_is_tried_out_where_asking_is_cheap(files: int, 
     assert not runtime_keys(_star(files, rows_of_dim=100_000, condition=False)).runtime
 
 
+def test_why_nobody_is_asked() -> None:
+    """It would spare more than it costs, but not three times as much; where it spares less, nothing is said of it."""
+    outcome = runtime_keys(_star(500, rows_of_dim=1_000, condition=True))
+    assert not outcome.runtime
+    ((scan, reason),) = outcome.reasons
+    assert (scan, reason.code) == (2, "keys-not-worth")
+    assert "might spare 67% of the files of f" in reason.text
+    assert not runtime_keys(_star(100, rows_of_dim=1_000, condition=True)).reasons
+
+
 def _star(files: int, rows_of_dim: int, *, condition: bool) -> Known:
     """A table in files sorted by its key, joined with a table of one file, with a condition that nobody understands."""
     dim, fact = (Scan(c.id, c.name, "parquet", c.name, (ScanColumn(c.id, c.name, c.type),)) for c in (KEY, TARGET))

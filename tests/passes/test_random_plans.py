@@ -35,16 +35,18 @@ def wrong_plans(seed: str, count: int, *, by_row: bool = False) -> tuple[list[st
     return wrong, narrowed
 
 
-def test_the_same_rows_come_out() -> None:
-    wrong, narrowed = wrong_plans("plans", 3000)
+@pytest.mark.parametrize("count", [1500, pytest.param(6000, marks=pytest.mark.long)])
+def test_the_same_rows_come_out(count: int) -> None:
+    wrong, narrowed = wrong_plans("plans", count)
     assert not wrong, wrong[0]
-    assert narrowed > 1000
+    assert narrowed > count / 3
 
 
-def test_the_same_rows_come_out_where_tables_are_known_row_by_row() -> None:
-    wrong, narrowed = wrong_plans("rows", 2000, by_row=True)
+@pytest.mark.parametrize("count", [1000, pytest.param(4000, marks=pytest.mark.long)])
+def test_the_same_rows_come_out_where_tables_are_known_row_by_row(count: int) -> None:
+    wrong, narrowed = wrong_plans("rows", count, by_row=True)
     assert not wrong, wrong[0]
-    assert narrowed > 900
+    assert narrowed > count * 0.45
 
 
 MISTAKES = {

@@ -1,0 +1,26 @@
+"""The demo: every query on three formats, side by side, with the same answer."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from demo.__main__ import FORMATS, QUERIES
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.long
+def test_it_shows_every_query_on_every_format() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "demo"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=900
+    )
+    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
+    for name in FORMATS:
+        lines = re.findall(rf"^ +{name} +(\d+) files .* s +(\d+) files .* the same answer$", ran.stdout, re.MULTILINE)
+        assert len(lines) == len(QUERIES)
+        assert all(int(pruned) <= int(plain) for plain, pruned in lines)
+        assert sum(int(pruned) for _, pruned in lines) < sum(int(plain) for plain, _ in lines) / 2
