@@ -159,7 +159,7 @@ class Decider:
         if (waiting := self._registry.waiting(scan.listing, scan.table, options)) is not None:
             reasons = (waiting, *(r for r in reasons if r.code != "no-statistics"))
         if not kept.all():  # another pass narrowed it
-            reasons = tuple(r for r in reasons if r.code != "not-selective" and (r.code != "no-filter" or kept.any()))
+            reasons = tuple(r for r in reasons if r.code not in ("not-selective", "no-filter"))
         groups_total, groups_kept = row_group_counts(query, scan, table, kept)
         return ScanSummary(
             scan.table,

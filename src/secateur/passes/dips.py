@@ -322,8 +322,9 @@ def _not_selective(scan: Scan, senders: str) -> Reason:
 def _no_statistics(scan: Scan) -> Reason:
     return Reason(
         "join-no-statistics",
-        f"What {scan.table} is joined with does not tell which of its files are needed: of some file the bounds of a "
-        "join column are unknown. Collect statistics of the columns that are joined by.",
+        f"What {scan.table} is joined with does not tell which of its files are needed: of some file the bounds of "
+        "what they are joined by are unknown. Collect statistics of these columns; functions of them have to be known, "
+        "too.",
     )
 
 

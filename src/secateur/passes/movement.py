@@ -324,7 +324,8 @@ class Links:
                 return self._block(plan, "a LIMIT takes any rows")
             case _:
                 pass
-        return self._block(plan, f"nothing moves past {plan.describe().partition(' ')[0].strip('?')}")
+        name = plan.describe().partition(" ")[0].strip("?")
+        return self._block(plan, "a LIMIT takes any rows" if name.endswith("Limit") else f"nothing moves past {name}")
 
     def _targets_in_join(self, join: Join, e: Expression, *, null_safe: bool) -> list[Endpoint]:
         for side, other, into in ((join.left, join.right, _INTO_LEFT), (join.right, join.left, _INTO_RIGHT)):
