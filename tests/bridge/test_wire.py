@@ -159,8 +159,8 @@ SHAPES = {
         3 LeftOuter Join ((a = a) AND (b > b)) <- 0, 2
         4 Project a <- 3""",
     "SELECT a FROM t WHERE EXISTS (SELECT * FROM u WHERE u.a = t.a)": """
-        0 Scan t [a, b]
-        1 Scan u [a, b]
+        0 Scan t [a]
+        1 Scan u [a]
         2 Project a <- 1
         3 Filter ?Exists(a, (a = a)) <- 0, 2
         4 Project a <- 3""",
@@ -169,22 +169,22 @@ SHAPES = {
         1 Project b, add(a, 1) AS _groupingexpression <- 0
         2 Aggregate [_groupingexpression] _groupingexpression AS k, ?AggregateExpression(sum(b)) AS s <- 1""",
     "SELECT a FROM t UNION ALL SELECT b FROM u": """
-        0 Scan t [a, b]
+        0 Scan t [a]
         1 Project a <- 0
-        2 Scan u [a, b]
+        2 Scan u [b]
         3 Project b <- 2
         4 Union <- 1, 3""",
     "SELECT a, row_number() OVER (PARTITION BY a ORDER BY b) AS r FROM t": """
-        0 Scan t [a, b]
+        0 Scan t [a]
         1 Window [a] <- 0
         2 Project a, r <- 1""",
     "SELECT a, count(*) AS n FROM t GROUP BY ROLLUP (a)": """
-        0 Scan t [a, b]
+        0 Scan t [a]
         1 Project a <- 0
         2 Expand: a, 0 | NULL, 1 <- 1
         3 Aggregate [a, spark_grouping_id] a, ?AggregateExpression(count(1)) AS n <- 2""",
     "SELECT a, e FROM t LATERAL VIEW explode(sequence(1, b)) AS e": """
-        0 Scan t [a, b]
+        0 Scan t []
         1 Generate <- 0""",
     "SELECT /*+ REPARTITION(3, a) */ a FROM t SORT BY b": """
         0 Scan t [a, b]

@@ -205,6 +205,7 @@ def decode_scan(node: Wire, settings: Settings) -> Scan:
         lossy=node.get("lossy") == 1,
         decided=node.get("decided", False),
         skipped=base64.b64decode(node.get("skipped", "")),
+        use=node.get("use", -1),
     )
 
 

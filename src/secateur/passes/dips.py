@@ -128,8 +128,8 @@ class Talk:
         changed = {self._scans[id_].listing for id_, mask in self._kept.items() if mask is not self.known.kept[id_]}
         often = Counter(scan.listing for scan in self._scans.values())
         shared = {listing for listing in changed if often[listing] > 1}
-        for id_, reading in _readings(plan) if shared else ():
-            if id_ in self._scans and id_ not in copied and self._scans[id_].listing in shared:
+        for id_, reading in _readings(plan, shared) if shared else ():
+            if id_ in self._scans and id_ not in copied:
                 together.setdefault((reading, np.packbits(self.known.kept[id_]).tobytes()), []).append(id_)
         for ids in together.values():
             if len(ids) > 1:
@@ -142,9 +142,9 @@ class Talk:
 
     def _copy(self, copied: set[int]) -> None:
         """What a copy reads is what its original reads."""
-        originals = {_identity(scan): id_ for id_, scan in self._scans.items() if id_ not in copied}
+        originals = {(scan.listing, scan.use): id_ for id_, scan in self._scans.items() if id_ not in copied}
         for id_ in copied - random_scans(self.known.query):
-            original = originals.get(_identity(self._scans[id_]))
+            original = originals.get((self._scans[id_].listing, self._scans[id_].use))
             if original is not None and np.array_equal(self.known.kept[original], self.known.kept[id_]):
                 self._kept[id_] = self._kept[original]
                 self.relies[id_] = {*self.relies.get(original, ()), original}
@@ -292,19 +292,14 @@ class _Received:
         return fewer
 
 
-def _readings(plan: Plan, chain: str = "") -> Iterator[tuple[int, str]]:
-    """Each scan with what it reads, and what the Filters and Projects right above it make of that."""
-    if isinstance(plan, Scan):
+def _readings(plan: Plan, listings: set[str], above: tuple[Plan, ...] = ()) -> Iterator[tuple[int, str]]:
+    """Each scan of some listings with what it reads, and what the Filters and Projects right above it make of that."""
+    if isinstance(plan, Scan) and plan.listing in listings:
         columns = ",".join(column.name for column in plan.columns)
-        yield plan.id, f"{plan.listing or plan.id} {columns} {chain}"
-    chain = chain + re.sub(r"#\d+", "", plan.describe()) if isinstance(plan, Filter | Project) else ""
+        yield plan.id, f"{plan.listing} {columns} " + re.sub(r"#\d+", "", "".join(node.describe() for node in above))
     for child in plan.children:
-        yield from _readings(child, chain if isinstance(plan, Filter | Project) and child is plan.child else "")
-
-
-def _identity(scan: Scan) -> tuple[str, tuple[int, ...]]:
-    """What a scan and its copy have in common: the attributes' ids, which no other use of the table has."""
-    return scan.listing, tuple(column.id for column in scan.columns)
+        chain = (*above, plan) if isinstance(plan, Filter | Project) and child is plan.child else ()
+        yield from _readings(child, listings, chain)
 
 
 def _count(mask: Mask) -> int:

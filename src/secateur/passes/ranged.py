@@ -81,7 +81,7 @@ def narrow_by_ranges(
         if parts is None:
             continue
         tree = PruningTree(about, columns, settings, limits)
-        may = tree.entries(parts.stats, (kept & ~parts.whole)[parts.owner])
+        may = tree.entries(parts.stats, parts.marked(kept & ~parts.whole))
         after = kept & parts.whole
         after[parts.owner[may]] = True
         kept = after

@@ -72,7 +72,10 @@ class Rows:
         """The files that have a row which is left."""
         if self._files is None:
             self._files = np.zeros(len(self.parts.whole), np.bool_)
-            self._files[self.parts.owner[self.left]] = True
+            if len(self._files) == 1:  # as most small tables have it, whatever the number of rows
+                self._files[0] = len(self.left) > 0
+            else:
+                self._files[self.parts.owner[self.left]] = True
         return self._files
 
 
@@ -102,12 +105,13 @@ def rows_left(scan: Scan, known: Known, kept: Mask) -> Rows | None:
     predicate = telling(scan, known)
     before, left = known.shared.get((rows_left, scan.id), (None, None))
     if before is None or (kept > before).any():
-        left = parts.of(kept)
-        if predicate:
+        if not predicate:
+            left = parts.of(kept)
+        else:
             # If time is up, the rows that nobody looked at are left.
             some = replace(known.limits, filter_seconds=known.limits.filter_seconds / 4)
             tree = PruningTree(predicate, columns, settings, some)
-            left = np.flatnonzero(tree.entries(parts.stats, kept[parts.owner]))
+            left = np.flatnonzero(tree.entries(parts.stats, parts.marked(kept)))
         known.shared[rows_left, scan.id] = kept, left
     elif not np.array_equal(kept, before):
         left = left[kept[parts.owner[left]]]

@@ -36,6 +36,7 @@ class Scan:
     format: str
     listing: str
     columns: tuple[ScanColumn, ...]
+    """Those that the query speaks of."""
     files: int = 0
     bytes: int = 0
     declined: str = ""
@@ -46,6 +47,8 @@ class Scan:
     """The early step of the same query has narrowed it already; with a listing, the late step may narrow it further."""
     skipped: Bits = b""
     """Of a scan that was decided before, one bit per file: the files that are skipped already."""
+    use: int = -1
+    """The same for a scan and Spark's copies of it, and for no other use of the table."""
 
     @property
     def open(self) -> bool:

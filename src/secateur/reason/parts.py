@@ -42,7 +42,11 @@ class Parts:
 
     def of(self, files: Mask) -> Ints:
         """The positions of the parts of some files."""
-        return files[self.owner].nonzero()[0]
+        return np.arange(len(self.owner)) if files.all() else files[self.owner].nonzero()[0]
+
+    def marked(self, files: Mask) -> Mask:
+        """A flag for each part, whether it is of one of some files."""
+        return np.ones(len(self.owner), np.bool_) if files.all() else files[self.owner]
 
 
 def parts_by(stats: FileStats, column: ScanColumn) -> Parts | None:

@@ -36,6 +36,7 @@ final class Listing extends FileSet {
   private final StructType schema;
   private final List roots; // of String: where the table lives, and with it what is stored about it
   private volatile Map ordinals;
+  private volatile java.nio.file.Path[] local;
 
   private Listing(StructType schema, List roots, List partitions) throws Exception {
     this.schema = schema;
@@ -146,12 +147,11 @@ final class Listing extends FileSet {
    */
   private int recheck(BitSet skip, BitSet seen) {
     int changed = 0;
+    java.nio.file.Path[] local = local();
     for (int i = skip.nextSetBit(0); i >= 0; i = skip.nextSetBit(i + 1)) {
-      if (seen.get(i)) continue;
-      java.net.URI uri = files[i].getPath().toUri();
-      if (uri.getScheme() != null && !uri.getScheme().equals("file")) continue;
+      if (seen.get(i) || local[i] == null) continue;
       try {
-        BasicFileAttributes now = Files.readAttributes(Paths.get(uri.getPath()), BasicFileAttributes.class);
+        BasicFileAttributes now = Files.readAttributes(local[i], BasicFileAttributes.class);
         if (now.size() == files[i].getLen() && now.lastModifiedTime().toMillis() == files[i].getModificationTime()) {
           seen.set(i);
           continue;
@@ -163,6 +163,20 @@ final class Listing extends FileSet {
       changed++;
     }
     return changed;
+  }
+
+  /** Where the files are on this machine, null for those that are elsewhere. */
+  private java.nio.file.Path[] local() {
+    java.nio.file.Path[] found = local;
+    if (found == null) {
+      found = new java.nio.file.Path[files.length];
+      for (int i = 0; i < files.length; i++) {
+        java.net.URI uri = files[i].getPath().toUri();
+        if (uri.getScheme() == null || uri.getScheme().equals("file")) found[i] = Paths.get(uri.getPath());
+      }
+      local = found;
+    }
+    return found;
   }
 
   private void partitionColumns(StringBuilder out) {

@@ -2,9 +2,11 @@ package secateur;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.UUID;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -62,6 +64,7 @@ final class PlanWriter {
   final List places = new ArrayList(); // the global sorts and the joins, by the number that Python knows them by
   final Zones zones = new Zones();
   final List nodes = new ArrayList(); // the expressions that can be evaluated on constants, by the number that Python knows them by
+  private final Set mentioned = new HashSet(); // the ids of the attributes that were written so far
   private final boolean late;
   private final QueryState state;
   private final SQLConf conf;
@@ -91,7 +94,7 @@ final class PlanWriter {
       Scan scan = Formats.scan(node, late, state, conf);
       if (scan != null) {
         scan.random = randomAbove > 0;
-        scan.write(out, scans.size());
+        scan.write(out, scans.size(), mentioned); // all that speaks of its columns lies above it
         scans.add(scan);
         return;
       }
@@ -181,9 +184,15 @@ final class PlanWriter {
     out.append(before).append('[');
     for (int i = 0; i < attributes.size(); i++) {
       if (i > 0) out.append(',');
-      out.append(((NamedExpression) attributes.apply(i)).exprId().id());
+      out.append(mention((NamedExpression) attributes.apply(i)));
     }
     out.append(']');
+  }
+
+  private long mention(NamedExpression attribute) {
+    long id = attribute.exprId().id();
+    mentioned.add(Long.valueOf(id));
+    return id;
   }
 
   private void subquery(PlanExpression e) throws Exception {
@@ -213,7 +222,7 @@ final class PlanWriter {
   private void expression(Expression e, List subqueries) {
     if (e instanceof AttributeReference) {
       AttributeReference a = (AttributeReference) e;
-      out.append("{\"a\":").append(a.exprId().id()).append(',');
+      out.append("{\"a\":").append(mention(a)).append(',');
       Json.field(out, "n", a.name());
       type(e);
     } else if (e instanceof Literal) {

@@ -2,7 +2,9 @@ package secateur;
 
 import java.util.Base64;
 import java.util.BitSet;
+import java.util.Collections;
 import java.util.Locale;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -77,7 +79,13 @@ abstract class Scan {
     return node.output().isEmpty() ? -1 : ((Attribute) node.output().apply(0)).exprId().id();
   }
 
+  /** Without its columns, for a record or a collection. */
   void write(StringBuilder out, int id) {
+    write(out, id, Collections.EMPTY_SET);
+  }
+
+  /** With those of its columns whose ids are mentioned: nobody asks about the others, and most tables have many. */
+  void write(StringBuilder out, int id, Set mentioned) {
     out.append("{\"n\":\"Scan\",\"id\":").append(id).append(",\"use\":").append(use()).append(',');
     Json.field(out, "table", table);
     Json.field(out.append(','), "format", format);
@@ -91,9 +99,13 @@ abstract class Scan {
       out.append(",\"files\":").append(files.count).append(",\"bytes\":").append(files.bytes);
     }
     out.append(",\"cols\":[");
-    for (int i = 0; i < node.output().size(); i++) {
-      if (i > 0) out.append(',');
-      column(out, (Attribute) node.output().apply(i));
+    boolean first = true;
+    for (int i = 0; !mentioned.isEmpty() && i < node.output().size(); i++) {
+      Attribute attribute = (Attribute) node.output().apply(i);
+      if (!mentioned.contains(Long.valueOf(attribute.exprId().id()))) continue;
+      if (!first) out.append(',');
+      first = false;
+      column(out, attribute);
     }
     out.append("]}");
   }
