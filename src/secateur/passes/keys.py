@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -141,7 +141,7 @@ class Keys:
 
 def runtime_keys(known: Known) -> Outcome:
     """Make scans wait for the keys of what they are joined with, where that pays."""
-    best: dict[int, tuple[float, Keys]] = {}
+    best: dict[int, _Worth] = {}
     told: set[int] = set()
     reasons: dict[int, Reason] = {}
     random = random_scans(known.query)
@@ -151,7 +151,7 @@ def runtime_keys(known: Known) -> Outcome:
         if side.null_safe or side.join.ref in told:  # NULL is no key here
             continue
         targets = [target for target in side.targets if target.scan not in random and _is_open(target.scan, known)]
-        candidate = _Candidate.of(side, known) if targets else None
+        candidate = _Candidate.of(side, known, best) if targets else None
         if candidate is None:
             continue
         for target in targets:
@@ -162,13 +162,22 @@ def runtime_keys(known: Known) -> Outcome:
                 continue
             if isinstance(found, Reason):
                 reasons.setdefault(target.scan, found)
-            elif target.scan not in best or best[target.scan][0] < found[0]:
+            elif target.scan not in best or best[target.scan].saved < found.saved:
                 best[target.scan] = found
                 told.add(side.join.ref)
     # Each join is asked in one direction, so that no side waits for one that waits for it.
-    chosen = sorted(best.items(), key=lambda item: -item[1][0])[:MOST_SCANS]
-    asked = {id_: keys for id_, (_, keys) in chosen}
+    chosen = sorted(best.items(), key=lambda item: -item[1].saved)[:MOST_SCANS]
+    asked = {id_: worth.keys for id_, worth in chosen}
     return Outcome(reasons=tuple((id_, r) for id_, r in reasons.items() if id_ not in asked), runtime=asked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Worth:
+    """What a scan may wait for, the seconds that this saves, and what part of its files is expected to be left."""
+
+    saved: float
+    keys: Keys
+    left: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +194,8 @@ class _Candidate:
     """Whether conditions may leave far fewer keys than expected."""
 
     @staticmethod
-    def of(side: Side, known: Known) -> _Candidate | None:
-        """None if it cannot be read first."""
+    def of(side: Side, known: Known, waiting: Mapping[int, _Worth]) -> _Candidate | None:
+        """None if it cannot be read first. Scans that wait for keys themselves read less, and so hold fewer keys."""
         key = _column(side.key)
         scans = list(islice((node for node in walk(side.plan) if isinstance(node, Scan)), MOST_SCANS + 1))
         if side.join.ref < 0 or key is None or not 0 < len(scans) <= MOST_SCANS:
@@ -202,14 +211,17 @@ class _Candidate:
             if kept is None:
                 cost += scan.bytes / BYTES_A_SECOND
                 continue
-            cost += seconds(known.stats[scan.id], kept, known)
+            left = waiting[scan.id].left if scan.id in waiting else 1.0
+            cost += seconds(known.stats[scan.id], kept, known) * left + (JOB_SECONDS if scan.id in waiting else 0.0)
             rows = sum_of(known.stats[scan.id].rows, kept, known=True)
             # A join gives at most the keys of the table that has the fewest, if keys of that are unique.
-            expected = min(expected, float(rows or 0))
+            expected = min(expected, float(rows or 0) * left)
         conditions = sum(map(_conditions, nodes))
         expected = max(expected * MATCHING ** min(conditions, 3), 1.0)
         tables = ", ".join(dict.fromkeys(scan.table for scan in scans))
-        return _Candidate(side, key, tuple(scan.id for scan in scans), tables, cost, expected, conditions > 0)
+        ids = tuple(scan.id for scan in scans)
+        guessed = conditions > 0 or not waiting.keys().isdisjoint(ids)
+        return _Candidate(side, key, ids, tables, cost, expected, guessed)
 
     def has_told(self, known: Known, told: dict[int, bool]) -> bool:
         """Whether it is a small table that told its keys before the query runs; ``told`` remembers those."""
@@ -219,8 +231,8 @@ class _Candidate:
             return False
         return told[id_] if (id_ := scans[0].id) in told else told.setdefault(id_, _has_told(scans[0], known))
 
-    def keys(self, scan: Scan, target: Expression, known: Known) -> tuple[float, Keys] | Reason | None:
-        """What the scan may wait for and the seconds that this saves, or why it had better not."""
+    def keys(self, scan: Scan, target: Expression, known: Known) -> _Worth | Reason | None:
+        """What the scan may wait for, or why it had better not."""
         columns = {column.id: column for column in scan.columns}
         if any(columns[c.id].kind == "partition" for c in parts_of(target) if isinstance(c, Column)):
             return None  # Spark does that itself
@@ -256,7 +268,7 @@ class _Candidate:
             low, high = int(np.min(found.low.values[places])), int(np.max(found.high.values[places]))
             if high - low < 2**62:
                 keys = replace(keys, low=low, high=high, compared=None)
-        return saved, keys
+        return _Worth(saved, keys, 1.0 - part)
 
 
 def _is_open(id_: int, known: Known) -> bool:
