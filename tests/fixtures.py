@@ -6,7 +6,9 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,24 +81,30 @@ Same = Callable[[Callable[[], DataFrame]], Compared]
 
 
 @pytest.fixture
-def same(spark: SparkSession, pruner: secateur.Pruner) -> Same:
+def same(pruner: secateur.Pruner) -> Same:
     """Runs a query with pruning off and on and compares the rows: the test that every feature has to pass."""
+    return partial(compare, pruner)
 
-    def compare(query: Callable[[], DataFrame]) -> Compared:
-        with pruner.paused():
-            plain = query()
-            expected = _sorted(plain.collect())
-            plain_files = files_read(plain)
-        before = len(pruner.history)
-        pruned = query()
+
+def compare(
+    pruner: secateur.Pruner,
+    query: Callable[[], DataFrame],
+    meanwhile: Callable[[DataFrame], AbstractContextManager[object]] = nullcontext,
+) -> Compared:
+    """What a query gives with pruning on, checked against what it gives with pruning off; ``meanwhile`` it is on."""
+    with pruner.paused():
+        plain = query()
+        expected = _sorted(plain.collect())
+        plain_files = files_read(plain)
+    before = len(pruner.history)
+    pruned = query()
+    with meanwhile(pruned):
         rows = pruned.collect()
-        assert _sorted(rows) == expected
-        assert before < len(pruner.history) or before == 100, "secateur did not see the query"
-        summary = pruner.last
-        assert summary is not None
-        return Compared(rows, files_read(pruned), plain_files, summary)
-
-    return compare
+    assert _sorted(rows) == expected
+    assert before < len(pruner.history) or before == 100, "secateur did not see the query"
+    summary = pruner.last
+    assert summary is not None
+    return Compared(rows, files_read(pruned), plain_files, summary)
 
 
 def _sorted(rows: list[Any]) -> list[str]:

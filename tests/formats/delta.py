@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import secateur
-from secateur.bridge.metrics import files_read
-from tests.fixtures import Compared, _sorted
+from tests.fixtures import Compared, compare
 
 FILES = 8
 
@@ -84,20 +83,8 @@ def patient(spark: SparkSession, pruner: secateur.Pruner) -> None:
 def alone(pruner: secateur.Pruner) -> Alone:
     """Compares a query on and off, with every file that secateur skips moved away while it runs."""
 
-    def compare(query: Callable[[], DataFrame], folder: Path) -> Compared:
-        with pruner.paused():
-            plain = query()
-            expected = _sorted(plain.collect())
-            plain_files = files_read(plain)
-        before = len(pruner.history)
-        frame = query()
+    def without_skipped(frame: DataFrame, folder: Path) -> AbstractContextManager[int]:
         kept = {path.removeprefix("file:") for path in frame.inputFiles()}  # Delta's index does not encode them
-        with out_of_reach(folder, kept):
-            rows = frame.collect()
-        assert _sorted(rows) == expected
-        assert before < len(pruner.history) or before == 100, "secateur did not see the query"
-        summary = pruner.last
-        assert summary is not None
-        return Compared(rows, files_read(frame), plain_files, summary)
+        return out_of_reach(folder, kept)
 
-    return compare
+    return lambda query, folder: compare(pruner, query, lambda frame: without_skipped(frame, folder))
