@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import secateur
-from secateur.bridge.metrics import files_read
+from secateur.bridge.metrics import files_read, rows_read
 
 FILES, ROWS = 20, 50
 NULLS = (None,) * ROWS
@@ -247,3 +247,48 @@ def test_views_and_cached_frames(spark: SparkSession, pruner: secateur.Pruner, t
         assert [r.x for r in spark.sql("SELECT x FROM top ORDER BY x LIMIT 1").collect()] == [947]
     finally:
         cached.unpersist(blocking=True)
+
+
+@pytest.mark.parametrize("format_", ["parquet", "delta", "iceberg"])
+def test_files_that_match_fully_are_read_first(
+    spark: SparkSession, pruner: secateur.Pruner, lake: Path, format_: str
+) -> None:
+    """Too few rows are in such files: all files stay, but Spark need not look for rows in most of the others."""
+    (lake / "t").mkdir()
+    for i in range(20):
+        low, high = (100, 130) if i in (7, 13) else (0, 1000)  # two files have thirty rows each, and all of them match
+        x = np.arange(low, high) % 1000
+        x = x if i in (7, 13) else np.where(x < 2, 100 + x, x % 100)  # in the others two rows match
+        pq.write_table(pa.table({"x": x, "i": [i] * len(x)}), lake / "t" / f"{i:02d}.parquet")
+    settings = {"spark.sql.files.maxPartitionBytes": "4096", "spark.sql.files.openCostInBytes": "4096"}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        frame = spark.read.parquet(str(lake / "t"))
+        if format_ == "delta":
+            frame.write.format("delta").save(str(lake / "d"))
+            frame = spark.read.format("delta").load(str(lake / "d"))
+        elif format_ == "iceberg":
+            options = {"write.distribution-mode": "none", "read.split.target-size": "4096"}
+            writer = frame.writeTo("ice.tests.first").option("fanout-enabled", "true")
+            for key, value in options.items():
+                writer = writer.tableProperty(key, value)
+            writer.createOrReplace()
+            frame = spark.table("ice.tests.first")
+        secateur.collect(spark, frame)
+        for limit, needed in ((64, 64), (10_000, 60 + 18 * 2)):
+            query = frame.where("x >= 100").select("i", (frame.x + 1).alias("y")).limit(limit)
+            rows = query.collect()
+            assert len(rows) == needed
+            assert all(row.y > 100 for row in rows)
+            assert sum(row.i in (7, 13) for row in rows) == 60
+            read = rows_read(query)
+            assert files_read(query) == 20
+            assert "limit-not-covered" in {r.code for r in pruner.last.scans[0].reasons}  # type: ignore[union-attr]
+            with pruner.paused():
+                plain = frame.where("x >= 100").select("i", (frame.x + 1).alias("y")).limit(limit)
+                assert len(plain.collect()) == needed
+            assert read == rows_read(plain) if limit > needed else read < rows_read(plain) / 2
+    finally:
+        for key in settings:
+            spark.conf.unset(key)

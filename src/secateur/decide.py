@@ -105,10 +105,12 @@ class Decider:
                 counted=s.id in decision.counted,
                 relies=decision.relies.get(s.id, ()),
                 runtime=self._asked(query, s, decision),
+                first=decision.first.get(s.id),
             )
             for s in open_scans
             if s.id in decision.implied
             or s.id in decision.runtime
+            or s.id in decision.first
             or np.count_nonzero(decision.kept[s.id]) < np.count_nonzero(s.kept(len(decision.kept[s.id])))
         ]
         scans = {s.id: self._summary(query, s, tables[s.id], decision, options) for s in open_scans}

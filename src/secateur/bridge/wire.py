@@ -27,7 +27,8 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
   if it is void as soon as one of the files that are kept has changed, with ``"relies"`` for other scans of which no
   file may have changed, and with ``"implied"`` for a list of conditions
   to be put above the scan: ``{"f": class, "a": column, "v": value as text}``, ``{"f": "IsNull", "a": column}`` or
-  ``{"f": "Or", "c": [both]}``; ``"counted": 1`` if these are void as soon as a file that is kept has changed; and with
+  ``{"f": "Or", "c": [both]}``; ``"first"`` for files to be read before the others if the plan ends with a LIMIT, as for
+  ``"skip"``; ``"counted": 1`` if these are void as soon as a file that is kept has changed; and with
   ``"runtime": {"id": text, "at": number of a sort, "count": rows, "wave": base64 of one bit per file}`` if the scan is
   to ask once more while the query runs, given where the first rows of a sort end in the files of the wave, or
   ``{"id": text, "at": number of a join, "left": 1 if its left side tells, "key": column, "about": text}`` with
@@ -320,9 +321,12 @@ def encode_edit(
     counted: bool = False,
     relies: Collection[int] = (),
     runtime: Wire | None = None,
+    first: Mask | None = None,
 ) -> Wire:
     """The edit that drops every file of the scan that is not kept and puts conditions above what is left."""
     edit = encode_skip(scan, keep, counted=counted)
+    if first is not None:
+        edit["first"] = encode_mask(first & keep)
     if relies:
         edit["relies"] = sorted(relies)
     if runtime is not None:

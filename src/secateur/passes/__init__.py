@@ -70,6 +70,8 @@ class Decision:
     """For a narrowed scan, others whose files have to be as they were listed."""
     runtime: Mapping[int, Asked] = field(default_factory=dict)
     """What scans are narrowed by while the query runs."""
+    first: Mapping[int, Mask] = field(default_factory=dict)
+    """Files to be read before the others, where Spark reads on only until it has enough rows."""
 
 
 def run_passes(
@@ -98,6 +100,7 @@ def run_passes(
     joins: dict[int, tuple[JoinRecord, ...]] = {}
     relies: dict[int, frozenset[int]] = {}
     runtime: dict[int, Asked] = {}
+    first: dict[int, Mask] = {}
     shared: dict[object, Any] = {}
     for pass_ in passes:
         if query.stage not in pass_.stages or (enabled is not None and pass_.name not in enabled):
@@ -115,13 +118,14 @@ def run_passes(
             joins[id_] = (*joins.get(id_, ()), record)
         for id_, others in outcome.relies.items():
             relies[id_] = relies.get(id_, frozenset()) | others
+        first.update(outcome.first)
         runtime = {**outcome.runtime, **runtime}  # a scan waits for one thing, the first that it was given
         concerned = {*outcome.kept, *outcome.implied, *outcome.runtime, *(id_ for id_, _ in outcome.reasons)}
         for id_, mask in kept.items():
             if id_ not in concerned:
                 continue
             records[id_] += (PassRecord(pass_.name, _count(before[id_]), _count(mask), ms),)
-    return Decision(kept, records, reasons, counted, implied, joins, relies, runtime)
+    return Decision(kept, records, reasons, counted, implied, joins, relies, runtime, first)
 
 
 def _run(pass_: Pass, known: Known, scans: tuple[int, ...]) -> tuple[Outcome, float]:
@@ -141,7 +145,7 @@ def _check(outcome: Outcome, known: Known, scans: tuple[int, ...]) -> None:
     if not {id_ for id_, _ in outcome.reasons} <= set(scans):
         raise ValueError("it gave a reason for a scan that is not in the query")
     kept, random = known.kept, random_scans(known.query)
-    for id_ in (*outcome.kept, *outcome.implied, *outcome.runtime):
+    for id_ in (*outcome.kept, *outcome.implied, *outcome.runtime, *outcome.first):
         if id_ in random:
             raise ValueError(f"it narrowed scan {id_}, which is below something random")
         if id_ not in kept:

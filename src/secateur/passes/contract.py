@@ -82,5 +82,7 @@ class Outcome:
     """What scans were told by those that they join with."""
     relies: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """For a narrowed scan, others whose files have to be as they were listed: its mask rests on what they hold."""
+    first: Mapping[int, Mask] = field(default_factory=dict)
+    """Files that are worth reading before the others, as long as not all rows are needed."""
     runtime: Mapping[int, Asked] = field(default_factory=dict)
     """Scans that are to be narrowed once more while the query runs, by what a subquery tells."""

@@ -8,7 +8,8 @@ and above 5 in the others::
         Scan t [x]
 
 Only files all of whose rows match count, with row counts that are exact (rule S4): which rows of the other files match
-nobody knows before reading them.
+nobody knows before reading them. If they hold too few rows, no file is skipped, but they are read first: Spark reads on
+only until it has enough.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from secateur.stats.filestats import Mask
 
 
 def limit_files(known: Known) -> Outcome:
-    """Keep of every scan below a LIMIT the fewest fully matching files that hold enough rows."""
+    """Keep of every scan below a LIMIT the fewest fully matching files with enough rows, or have those read first."""
     kept: dict[int, Mask] = {}
+    first: dict[int, Mask] = {}
     reasons: list[tuple[int, Reason]] = []
     for limited in limited_scans(known, ordered=False):
         id_ = limited.scan.id
@@ -32,11 +34,13 @@ def limit_files(known: Known) -> Outcome:
         chosen = fewest(rows, limited.count)
         if chosen is None:
             reasons.append((id_, _too_few(limited, int(rows.sum()))))
+            if 0 < np.count_nonzero(rows) < np.count_nonzero(before):
+                first[id_] = rows > 0
         elif len(chosen) < np.count_nonzero(before):
             mask = np.zeros(len(before), dtype=np.bool_)
             mask[chosen] = True
             kept[id_] = mask
-    return Outcome(kept, tuple(reasons), counted=frozenset(kept))
+    return Outcome(kept, tuple(reasons), counted=frozenset(kept), first=first)
 
 
 def fewest(

@@ -6,13 +6,19 @@ import java.util.BitSet;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
@@ -25,6 +31,8 @@ final class PlanEditor {
   private final LogicalPlan[] edits;
   private final List[] implied; // per scan, conditions to put above it, null if none
   private final Asked[] asked; // per scan, what it is to ask at run time, null if nothing
+  private BitSet first = null; // of the only scan, files to be read before the others
+  private BitSet skipped = null; // of the same, those that are not read
   private int next = 0;
   final int[] changed; // per scan, files that Python skipped and that are kept, since they are not as they were listed
   private final Map unchanged = new IdentityHashMap(); // per file set, the files that were looked at and are as they were listed
@@ -69,6 +77,11 @@ final class PlanEditor {
       imply(id, scan, (List) edit.get("implied"), edit.get("counted"), skip);
       BitSet all = skip.isEmpty() && scan.skipped != null ? scan.skipped : skip;
       if (edit.get("runtime") != null && !state.recursive && all.cardinality() < scan.files.count) asked[id] = new Asked(scan, all, (Map) edit.get("runtime"), state);
+      if (edit.get("first") != null && scans.size() == 1 && asked[id] == null) {
+        first = BitSet.valueOf(Base64.getDecoder().decode((String) edit.get("first")));
+        skipped = all;
+        if (first.length() > scan.files.count || first.intersects(skipped)) throw new IllegalStateException("files that are not read are to come first");
+      }
       if (skip.isEmpty()) continue;
       pruned = true;
       edits[id] = skip.cardinality() == scan.files.count && !state.observed ? empty(scan) : scan.without(skip);
@@ -142,9 +155,52 @@ final class PlanEditor {
   }
 
   LogicalPlan apply(LogicalPlan plan) {
-    LogicalPlan edited = edit(plan);
+    LogicalPlan ordered = first == null ? null : firstThingsFirst(plan);
+    LogicalPlan edited = ordered == null ? edit(plan) : ordered;
     if (next != scans.size()) throw new IllegalStateException("the plan has " + scans.size() + " scans, but " + next + " were met");
     return edited;
+  }
+
+  /**
+   * For a plan that ends with a LIMIT over Filters and Projects over the scan: some of its files, and then the others. Spark reads on only
+   * until it has enough rows; within a scan it goes by the size of files. Null if the plan is another, or if it cannot be done.
+   */
+  private LogicalPlan firstThingsFirst(LogicalPlan plan) {
+    if (!(plan instanceof GlobalLimit) || !(((GlobalLimit) plan).child() instanceof LocalLimit)) return null;
+    LogicalPlan limit = ((GlobalLimit) plan).child();
+    LogicalPlan below = (LogicalPlan) limit.children().apply(0);
+    LogicalPlan node = below;
+    while (node instanceof Project || node instanceof Filter) node = (LogicalPlan) node.children().apply(0);
+    Scan scan = (Scan) scans.get(0);
+    if (node != scan.node || !below.deterministic()) return null;
+    LogicalPlan decided = edits[0];
+    try {
+      BitSet others = (BitSet) first.clone();
+      others.flip(0, scan.files.count);
+      BitSet later = (BitSet) skipped.clone();
+      later.or(first);
+      LogicalPlan begin = reading(scan.without(others), below);
+      LogicalPlan rest = reading(scan.without(later), below);
+      List renamed = new ArrayList(); // the two must not have the same attributes
+      for (int i = 0; i < rest.output().size(); i++) {
+        Attribute attribute = (Attribute) rest.output().apply(i);
+        renamed.add(Boundary.named(attribute, attribute.name()));
+      }
+      rest = new Project(Boundary.seq(renamed.toArray()), rest);
+      LogicalPlan both = new Union(Boundary.seq(new Object[] {begin, rest}), false, false);
+      LogicalPlan some = (LogicalPlan) limit.withNewChildren(Boundary.seq(new Object[] {both}));
+      return (LogicalPlan) plan.withNewChildren(Boundary.seq(new Object[] {some}));
+    } catch (Exception other) {
+      edits[0] = decided; // this Spark has other classes: the scan is read as it was decided
+      next = 0;
+      return null;
+    }
+  }
+
+  private LogicalPlan reading(LogicalPlan files, LogicalPlan below) {
+    next = 0;
+    edits[0] = implied[0] == null ? files : Conditions.above(files, implied[0]);
+    return edit(below);
   }
 
   private LogicalPlan edit(LogicalPlan node) {
