@@ -29,12 +29,14 @@ from secateur.passes import run_passes
 from secateur.passes.predicates import scan_predicates
 from secateur.query.expressions import Call, Expression, walk
 from secateur.query.plan import Query
+from secateur.query.types import parse_type
 from secateur.reason import evaluate
-from secateur.stats.filestats import FileStats, Mask
+from secateur.stats.filestats import FileStats, Mask, ScanColumn
 
 Lens = Callable[[FileStats, Sequence[int]], FileStats]
 """What is made of the statistics before anyone sees them; the numbers are those of the files, in their order."""
 Counts = npt.NDArray[np.int64]
+_NUMBER = ScanColumn(-1, "f", parse_type("int"))
 _REFUSED = (PySparkException, Py4JJavaError)
 """Spark's errors have a class of their own, those of Java's arithmetic do not."""
 
@@ -161,8 +163,7 @@ class Bench:
 
         def watch(query: Query, stats: dict[int, FileStats], **more: Any) -> Any:
             if self.lens is not None:
-                columns = {s.id: s.columns for s in query.scans()}
-                stats = {id_: self.lens(s, self._order(s, columns[id_]).tolist()) for id_, s in stats.items()}
+                stats = {id_: self.lens(s, self._order(s).tolist()) for id_, s in stats.items()}
             decision = run_passes(query, stats, **more)
             seen.extend((query, id_, s, decision.kept[id_]) for id_, s in stats.items())
             return decision
@@ -183,7 +184,7 @@ class Bench:
         query, scan_id, stats, kept = seen[0]
         (scan,) = [s for s in query.scans() if s.id == scan_id]
         columns = {c.id: c for c in scan.columns}
-        order = self._order(stats, scan.columns)
+        order = self._order(stats)
         may, must = kept.copy(), np.ones(stats.count, np.bool_)
         conjuncts = tuple(scan_predicates(query)[scan_id])
         for conjunct in conjuncts:
@@ -194,10 +195,9 @@ class Bench:
         return _Seen(whole[0], whole[1], conjuncts)
 
     @staticmethod
-    def _order(stats: FileStats, columns: Sequence[Any]) -> Counts:
+    def _order(stats: FileStats) -> Counts:
         """The number of each file, in the order of the listing."""
-        (number,) = [c for c in columns if c.name == "f"]
-        found = stats.column(number)
+        found = stats.column(_NUMBER)
         assert found is not None
         order: Counts = found.low.to_numpy()
         return order

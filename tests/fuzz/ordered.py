@@ -82,7 +82,7 @@ def check(spark: SparkSession, pruner: secateur.Pruner, question: Question, tall
             expected = _rows(spark, question.sql)
         except _REFUSED as refused:
             tally.refused += 1
-            if any(word in str(refused) for word in ("PARSE", "UNRESOLVED", "AMBIGUOUS")):
+            if any(word in str(refused) for word in ("PARSE_SYNTAX", "UNRESOLVED", "AMBIGUOUS")):
                 raise
             return
     tally.run += 1
