@@ -33,9 +33,9 @@ SHAPES = ((1_000, 1), (1_000, 50), (100_000, 1))
 HELD = 200_000
 REPEATS = 20
 PAIRS = 6
-WARM_UP = 12
+WARM_UP = 45
 """So many times 23 queries are planned each way before it counts, as in a session that has been at work for a while:
-Java compiles what both sides run again and again, up to some hundreds of times."""
+Java compiles what both sides run again and again, and both become quicker up to about a thousand queries."""
 COLUMNS = "id bigint, name string, seen timestamp, " + ", ".join(f"v{i} double" for i in range(7))
 FABRICATE = """
 package secateurbench;

@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from secateur.errors import OptionError, SecateurError, WireError
 from secateur.options import Options, parse_option, parse_options
 from secateur.passes import Decision, run_passes
 from secateur.passes.contract import Limits
+from secateur.passes.filter import filter_entries
 from secateur.passes.manifests import open_groups
 from secateur.passes.movement import joining_columns
 from secateur.passes.predicates import scan_predicate
@@ -75,7 +77,7 @@ class Decider:
             return _failed("decide-failed", f"the query ran unpruned, please report this: {said}")
 
     def _decide(self, request: dict[str, Any], start: int) -> dict[str, Any]:
-        options = parse_options(request["options"])
+        options = _options(tuple(request["options"].items()))
         query = decode_query(request)
         open_scans = [s for s in query.scans() if s.open]
         sources = [decode_source(wire, self._registry.source) for wire in request.get("listings", ())]
@@ -168,9 +170,9 @@ class Decider:
             scan.format,
             scan.files,
             int(np.count_nonzero(kept)),
-            scan.bytes or sum_of(table.files.sizes, None),  # a snapshot of Iceberg need not tell
+            scan.bytes or table.files.once(_bytes),  # a snapshot of Iceberg need not tell
             sum_of(table.files.sizes, kept),
-            total_rows(table),
+            table.files.once(_rows),
             sum_of(table.files.rows, kept),
             groups_total,
             groups_kept,
@@ -215,11 +217,10 @@ def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Opt
 
 def row_group_counts(query: Query, scan: Scan, table: Table, kept: Mask) -> tuple[int | None, int | None]:
     """Row groups of the table and of the kept files that may match, None where a file's are unknown."""
-    from secateur.passes.filter import filter_entries
-
-    counts = table.row_group_counts
-    total = sum_of(counts, None)
-    kept_count = sum_of(counts, kept)
+    counts = table.files.row_groups
+    if counts is None or 0 < counts.null_count == len(counts):
+        return None, None
+    total, kept_count = sum_of(counts), sum_of(counts, kept)
     files = int(np.count_nonzero(kept))
     if kept_count is None or kept_count == files or not files:
         return total, kept_count
@@ -245,11 +246,19 @@ def judged_columns(query: Query) -> set[int]:
     return {part.id for e in found for part in parts_of(e) if isinstance(part, Column)}
 
 
-def total_rows(table: Table) -> int | None:
+def _bytes(files: FileStats) -> int | None:
+    return sum_of(files.sizes)
+
+
+def _rows(files: FileStats) -> int | None:
     """The rows of all files, by what is known of groups of them where not every file was looked at."""
-    groups = table.files.groups
-    whole = None if groups is None else sum_of(groups.stats.rows, None)
-    return sum_of(table.files.rows, None) if whole is None else whole
+    whole = None if files.groups is None else sum_of(files.groups.stats.rows)
+    return sum_of(files.rows) if whole is None else whole
+
+
+@lru_cache(maxsize=4)
+def _options(settings: tuple[tuple[str, str], ...]) -> Options:
+    return parse_options(dict(settings))
 
 
 def refusal(key: str, value: str) -> str | None:

@@ -41,7 +41,8 @@ def test_alignment_follows_the_listing(files: Lake) -> None:
     assert stats.missing.tolist() == [False, True, False, False]
     assert highs(stats) == [10, None, 12, 13]
     assert stats.files.rows.to_pylist() == [2, None, 2, 2]
-    assert stats.row_group_counts.to_pylist() == [2, None, 2, 2]
+    assert stats.files.row_groups is not None
+    assert stats.files.row_groups.to_pylist() == [2, None, 2, 2]
 
 
 def test_an_overwritten_file_is_unknown_until_collected(files: Lake) -> None:

@@ -36,6 +36,7 @@ class Pass:
 
 
 _LIMITS = Limits()
+_NOTHING = Outcome()
 PASSES: tuple[Pass, ...] = (
     Pass("manifests", keep_manifests),
     Pass("filter", filter_files),
@@ -107,6 +108,8 @@ def run_passes(
             continue
         before = dict(kept)
         outcome, ms = _run(pass_, Known(query, stats, before, limits, shared), scans)
+        if outcome == _NOTHING:
+            continue
         for id_, mask in outcome.kept.items():
             kept[id_] = _read_only(mask)
         counted |= outcome.counted

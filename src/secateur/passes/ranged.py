@@ -45,6 +45,8 @@ def range_files(known: Known) -> Outcome:
         stats = known.stats.get(scan.id)
         if scan.declined or scan.decided or scan.id in random or stats is None:
             continue
+        if all(stats.range_sets(column) is None for column in scan.columns):
+            continue
         predicate = telling(scan, known)
         if not predicate:
             continue

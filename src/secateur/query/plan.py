@@ -57,9 +57,10 @@ class Scan:
 
     def kept(self, count: int) -> Mask:
         """Which of its ``count`` files no earlier step skipped."""
-        bits = np.unpackbits(np.frombuffer(self.skipped, np.uint8), bitorder="little")[:count]
         mask = np.ones(count, np.bool_)
-        mask[: len(bits)] = bits == 0
+        if self.skipped:
+            bits = np.unpackbits(np.frombuffer(self.skipped, np.uint8), bitorder="little")[:count]
+            mask[: len(bits)] = bits == 0
         return mask
 
     @property

@@ -181,7 +181,7 @@ class DeltaTable:
     def _build(self) -> FileStats:
         files = FileStats(self._rows, self._source.column("size"), self._load, nested=True, ranges=self._load_ranges)
         files.nan_is_greatest = True
-        files.row_groups = self.row_group_counts
+        files.row_groups = pa.nulls(files.count, pa.int32())  # the log does not say
         return files
 
     @property
@@ -229,11 +229,6 @@ class DeltaTable:
         """The files without statistics, be it in the log or collected."""
         flags: Mask = self._physical.is_null().to_numpy(zero_copy_only=False)
         return flags
-
-    @property
-    def row_group_counts(self) -> pa.Array:
-        """Unknown: the log does not say."""
-        return pa.nulls(self._source.count, pa.int32())
 
     def row_groups(self, indices: Ints) -> tuple[FileStats, Ints]:
         """Each file is its own entry."""

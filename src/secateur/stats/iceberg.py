@@ -123,7 +123,7 @@ class IcebergTable:
 
     def row_groups(self, indices: Ints) -> tuple[FileStats, Ints]:
         """A row group has the bounds of its file; its own are in the file, where the reader finds them."""
-        counts = pc.fill_null(self.row_group_counts, 1).to_numpy(zero_copy_only=False)[indices]
+        counts = pc.fill_null(self.files.row_groups, 1).to_numpy(zero_copy_only=False)[indices]
         owner = np.repeat(indices, counts)
         whole = self.files
 
@@ -175,13 +175,11 @@ class IcebergTable:
         if self._snapshot.has_deletes:
             rows = pc.subtract(rows, self._deletions())
         self._ranges = None
-        self.row_group_counts = self._concat("groups", pa.int64())
-        """By the split offsets of each file."""
         self._everywhere = self._opened()
         """The fields of which every manifest tells, None if one is not opened."""
         sizes = self._concat("sizes", pa.int64())
         files = FileStats(rows, sizes, self._load_files, self._groups, nested=True, ranges=self._load_ranges)
-        files.row_groups = self.row_group_counts
+        files.row_groups = self._concat("groups", pa.int64())  # by the split offsets of each file
         return files
 
     def _opened(self) -> frozenset[int] | None:

@@ -12,7 +12,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from secateur.errors import WireError
 from secateur.stats.delta import DeltaSource, DeltaTable
@@ -63,10 +62,6 @@ class Table(Protocol):
 
     def values(self, columns: Collection[str] | None) -> Values | None:
         """The files whose values a collection of range-sets would read, None if they are not known here."""
-
-    @property
-    def row_group_counts(self) -> pa.Array:
-        """How many row groups each file has, null = unknown."""
 
     def row_groups(self, indices: Ints) -> tuple[FileStats, Ints]:
         """The statistics of the row groups of some files, and the ordinal of each one's file."""

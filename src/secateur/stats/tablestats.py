@@ -97,11 +97,6 @@ class TableStats:
         """The files without statistics."""
         return self._row < 0
 
-    @property
-    def row_group_counts(self) -> pa.Array:
-        """How many row groups each file has, null = unknown."""
-        return self._row_groups
-
     def row_groups(self, indices: Ints) -> tuple[FileStats, Ints]:
         """The statistics of the row groups of some files, and the ordinal of each one's file.
 

@@ -1,19 +1,19 @@
 package secateur;
 
 import java.lang.reflect.Method;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 /** Copies of Spark's case classes with one field changed, whatever other fields this version of Spark gave them. */
 final class CaseClass {
+  private static final Map COPIES = new ConcurrentHashMap(); // of the few classes that are edited
+
   private CaseClass() {}
 
   static Object with(Object original, String field, Object value) throws Exception {
     Class type = original.getClass();
-    Method copy = null;
-    Method[] methods = type.getMethods();
-    for (int i = 0; i < methods.length; i++) {
-      if (methods[i].getName().equals("copy") && !methods[i].isBridge()) copy = methods[i];
-    }
-    if (copy == null) throw new IllegalStateException(type.getName() + " has no copy method in this version of Spark");
+    Method copy = (Method) COPIES.get(type);
+    if (copy == null) COPIES.put(type, copy = copy(type));
     scala.Product product = (scala.Product) original;
     Class[] types = copy.getParameterTypes();
     Object[] args = new Object[types.length];
@@ -30,6 +30,16 @@ final class CaseClass {
     }
     if (!found) throw new IllegalStateException(type.getName() + " has no field " + field + " in this version of Spark");
     return copy.invoke(original, args);
+  }
+
+  private static Method copy(Class type) {
+    Method copy = null;
+    Method[] methods = type.getMethods();
+    for (int i = 0; i < methods.length; i++) {
+      if (methods[i].getName().equals("copy") && !methods[i].isBridge()) copy = methods[i];
+    }
+    if (copy == null) throw new IllegalStateException(type.getName() + " has no copy method in this version of Spark");
+    return copy;
   }
 
   /** The fields of a second parameter list are not part of the product; they have an accessor of the same type. */

@@ -59,6 +59,7 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 final class PlanWriter {
   private static final String NORMALIZED = "org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero"; // around float keys of joins
+  private static volatile Object[] lastSettings; // a session's settings, and what is written of them
   final StringBuilder out = new StringBuilder(1024);
   final List scans = new ArrayList();
   final List places = new ArrayList(); // the global sorts and the joins, by the number that Python knows them by
@@ -335,26 +336,25 @@ final class PlanWriter {
     out.append("\"conf\":{\"ansi\":").append(conf.ansiEnabled()).append(",\"case_sensitive\":").append(conf.caseSensitiveAnalysis());
     Json.field(out.append(','), "time_zone", conf.sessionLocalTimeZone());
     boolean legacy = conf.getConfString("spark.sql.legacy.timeParserPolicy", "CORRECTED").equalsIgnoreCase("LEGACY");
-    out.append(",\"legacy_formats\":").append(legacy);
-    Map options = new TreeMap(CollectionConverters.asJava(conf.getAllConfs()));
+    out.append(",\"legacy_formats\":").append(legacy).append(',');
+    scala.collection.immutable.Map all = conf.getAllConfs();
+    Object[] last = lastSettings; // the same from query to query, mostly, and costly to digest
+    if (last == null || !last[0].equals(all)) lastSettings = last = new Object[] {all, digested(all)};
+    out.append((String) last[1]);
+  }
+
+  private static String digested(scala.collection.immutable.Map settings) {
     // Spark's settings as a whole: what was evaluated under others counts for nothing.
     StringBuilder all = new StringBuilder();
-    Iterator it = options.entrySet().iterator();
+    StringBuilder options = new StringBuilder();
+    Iterator it = new TreeMap(CollectionConverters.asJava(settings)).entrySet().iterator();
     while (it.hasNext()) {
       Map.Entry option = (Map.Entry) it.next();
       if (!((String) option.getKey()).startsWith(Bridge.PREFIX)) all.append(option).append('\n');
+      else Json.field(options.length() > 0 ? options.append(',') : options, (String) option.getKey(), (String) option.getValue());
     }
-    Json.field(out.append(','), "digest", UUID.nameUUIDFromBytes(all.toString().getBytes(StandardCharsets.UTF_8)).toString());
-    out.append("},\"options\":{");
-    boolean first = true;
-    it = options.entrySet().iterator();
-    while (it.hasNext()) {
-      Map.Entry option = (Map.Entry) it.next();
-      if (!((String) option.getKey()).startsWith(Bridge.PREFIX)) continue;
-      if (!first) out.append(',');
-      first = false;
-      Json.field(out, (String) option.getKey(), (String) option.getValue());
-    }
-    out.append('}');
+    StringBuilder out = new StringBuilder();
+    Json.field(out, "digest", UUID.nameUUIDFromBytes(all.toString().getBytes(StandardCharsets.UTF_8)).toString());
+    return out.append("},\"options\":{").append(options).append('}').toString();
   }
 }

@@ -175,13 +175,13 @@ public final class PrunedIcebergScan
   public ColumnarSupportMode columnarSupportMode() {
     ColumnarSupportMode own = inner.columnarSupportMode();
     if (own != ColumnarSupportMode.PARTITION_DEFINED) return own;
-    String kind = factory(inner.toBatch()).getClass().getSimpleName();
+    String kind = factory(null).getClass().getSimpleName();
     if (kind.equals("SparkColumnarReaderFactory")) return ColumnarSupportMode.SUPPORTED;
     return kind.equals("SparkRowReaderFactory") ? ColumnarSupportMode.UNSUPPORTED : own;
   }
 
   private synchronized PartitionReaderFactory factory(Batch batch) {
-    if (factory == null) factory = batch.createReaderFactory();
+    if (factory == null) factory = (batch == null ? inner.toBatch() : batch).createReaderFactory();
     return factory;
   }
 
