@@ -41,6 +41,7 @@ from secateur.bridge.metrics import files_read, rows_read
 
 ROWS = 1_000
 WARM = 2
+COLUMNS = (4, 30)
 DAYS = 100
 DAY = 86_400_000_000
 START = 1_700_006_400_000_000
@@ -75,15 +76,17 @@ def write_layout(folder: Path, layout: str, files: int) -> None:
         pq.write_table(pa.table(table), folder / f"part-{i:05}.parquet")
 
 
-def write_delta(folder: Path, files: int, rows: int = 100) -> None:
+def write_delta(folder: Path, files: int, others: int = 0, rows: int = 100) -> None:
     """A table of many small files, sorted by id, with a log of one commit.
 
-    In all rows of every 300th file state is 3, and so is topic, which is never 3 elsewhere.
+    In all rows of every 300th file state is 3, and so is topic, which is never 3 elsewhere. So many columns more are
+    there for nobody to ask for, with statistics as all have.
     """
     if folder.exists():
         return
     (folder / "_delta_log").mkdir(parents=True)
     columns = {"id": "long", "v": "double", "state": "integer", "topic": "integer"}
+    columns |= {f"other{i}": "double" for i in range(others)}
     fields = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in columns.items()]
     metadata = {
         "id": "bench-topk",
@@ -105,6 +108,7 @@ def write_delta(folder: Path, files: int, rows: int = 100) -> None:
                 state[:] = topic[:] = 3
             ids = np.arange(i * rows, (i + 1) * rows)
             table = {"id": ids, "v": rng.random(rows), "state": state, "topic": topic}
+            table |= {f"other{j}": rng.random(rows) for j in range(others)}
             pq.write_table(pa.table(table), folder / name)
             stats = {
                 "numRecords": rows,
@@ -151,31 +155,39 @@ def both(
     }
 
 
-def limited(spark: SparkSession, pruner: secateur.Pruner, folder: Path, files: int, repeats: int) -> dict[str, Any]:
-    write_delta(folder, files)
+def limited(spark: SparkSession, pruner: secateur.Pruner, place: Path, files: int, repeats: int) -> dict[str, Any]:
+    """LIMIT 100 on a table of four columns and on one of thirty, and what Spark takes in any case."""
     conditions = {
         "3 in 10 match fully": f"id >= {files * 30} AND id < {files * 60}",
         "1 in 300 matches fully, the others with a row or so": "state = 3",
         "1 in 300 matches fully, the others might, but do not": "topic = 3",
     }
     results: dict[str, Any] = {}
-    for which, condition in conditions.items():
-        sql = f"SELECT * FROM delta.`{folder}` WHERE {condition} LIMIT 100"
-        if not results:
-            both(spark, pruner, sql, 2 * repeats, any_rows=True)  # until all code is compiled, on both sides
-        done = results[which] = both(spark, pruner, sql, repeats, any_rows=True)
-        print(
-            f"LIMIT 100 on {files:,} files, {which}   plain {done['plain_ms']:.0f} ms, {done['plain_files']} files   "
-            f"secateur {done['secateur_ms']:.0f} ms, {done['files']} file   {done['ratio']:.1f} times faster (goal 20)"
-        )
-    write_delta(folder.with_name("one"), 1)
+    write_delta(place / "one", 1)
     floors = {
-        "a single Parquet file": f"parquet.`{next(folder.glob('*.parquet'))}`",
-        "a Delta table of one file": f"delta.`{folder.with_name('one')}`",
+        "a single Parquet file": f"parquet.`{next((place / 'one').glob('*.parquet'))}`",
+        "a Delta table of one file": f"delta.`{place / 'one'}`",
     }
-    for which, table in floors.items():
-        done = results[which] = both(spark, pruner, f"SELECT * FROM {table} WHERE id >= 0 LIMIT 100", repeats)
-        print(f"the same on {which}   plain {done['plain_ms']:.0f} ms   secateur {done['secateur_ms']:.0f} ms")
+    for n, (which, table) in enumerate(floors.items()):
+        sql = f"SELECT * FROM {table} WHERE id >= 0 LIMIT 100"
+        if not n:
+            both(spark, pruner, sql, 100)  # until the code is compiled that both sides run
+        done = results[which] = both(spark, pruner, sql, repeats)
+        print(f"LIMIT 100 on {which}   plain {done['plain_ms']:.0f} ms   secateur {done['secateur_ms']:.0f} ms")
+    for columns in COLUMNS:
+        folder = place / f"columns-{columns}"
+        write_delta(folder, files, columns - 4)
+        for n, (which, condition) in enumerate(conditions.items()):
+            sql = f"SELECT * FROM delta.`{folder}` WHERE {condition} LIMIT 100"
+            if not n:
+                both(spark, pruner, sql, 2 * repeats, any_rows=True)
+            done = results[f"{columns} columns, {which}"] = both(spark, pruner, sql, repeats, any_rows=True)
+            print(
+                f"LIMIT 100 on {files:,} files, {columns} columns, {which}   "
+                f"plain {done['plain_ms']:.0f} ms, {done['plain_files']} files   "
+                f"secateur {done['secateur_ms']:.0f} ms, {done['files']} file   "
+                f"{done['ratio']:.1f} times faster (goal 20)"
+            )
     return results
 
 
@@ -265,7 +277,7 @@ def main() -> None:
         pruner = secateur.attach(spark)
         results = {}
         if given.delta:
-            results["limit"] = limited(spark, pruner, place / "many", given.delta, given.repeats)
+            results["limit"] = limited(spark, pruner, place, given.delta, given.repeats)
         if given.files:
             results["topk"] = topk(spark, pruner, place, given.layouts, given.files, given.repeats)
             results["mix"] = mix(spark, pruner, given.layouts, given.mix)

@@ -162,6 +162,8 @@ class DeltaTable:
         self._source = source
         self._bare = BareFiles(source, stores)
         self._physical = self._bare.put(self._source.column("rows"), self._bare.rows)
+        self.missing: Mask = self._physical.is_null().to_numpy(zero_copy_only=False)
+        """The files without statistics, be it in the log or collected."""
         deleted = self._source.column("deleted")
         left = pc.subtract(self._physical, deleted)
         self._rows = pc.if_else(pc.greater_equal(left, 0), left, pa.scalar(None, pa.int64()))
@@ -223,12 +225,6 @@ class DeltaTable:
     def uncollected(self) -> Listing | None:
         """The files without statistics in the log."""
         return self._bare.listing if self._bare.listing.count else None
-
-    @property
-    def missing(self) -> Mask:
-        """The files without statistics, be it in the log or collected."""
-        flags: Mask = self._physical.is_null().to_numpy(zero_copy_only=False)
-        return flags
 
     def row_groups(self, indices: Ints) -> tuple[FileStats, Ints]:
         """Each file is its own entry."""
