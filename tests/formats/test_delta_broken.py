@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import secateur
 from tests.fixtures import Same
@@ -24,33 +27,64 @@ def table(spark: SparkSession, lake: Path) -> Path:
     return lake / "t"
 
 
-def test_a_log_that_cannot_be_read(spark: SparkSession, pruner: secateur.Pruner, table: Path) -> None:
-    commit = table / "_delta_log" / f"{0:020}.json"
-    commit.write_text(commit.read_text().replace('{"add"', '{"add"}{', 1))
-    for crc in (table / "_delta_log").glob(".*.crc"):
-        crc.unlink()
-    frame = read(spark, table, "id = 250")
-    with pruner.paused():
-        try:
-            expected = len(frame.collect())
-        except Exception as problem:
-            expected = type(problem)  # type: ignore[assignment]
+def outcome(query: Callable[[], DataFrame]) -> object:
+    """The rows of a query, or what Spark says of it."""
     try:
-        found = len(read(spark, table, "id = 250").collect())
+        return sorted(map(repr, query().collect()))
     except Exception as problem:
-        found = type(problem)  # type: ignore[assignment]
-    assert found == expected
+        return type(problem), [re.sub(r"\bo\d+\.", "", line) for line in str(problem).splitlines()[:2]]
+
+
+def edit(commit: Path, old: str, new: str) -> None:
+    """Changes a commit of the log behind Delta's back."""
+    text, times = commit.read_text(), commit.stat()
+    assert old in text
+    commit.write_text(text.replace(old, new, 1))
+    os.utime(commit, ns=(times.st_atime_ns, times.st_mtime_ns))
+    for crc in commit.parent.glob("*.crc"):
+        crc.unlink()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param('{"add"', '{"add"}{', id="no JSON"),
+        pytest.param('"minReaderVersion":1', '"minReaderVersion":99', id="a protocol of the future"),
+        pytest.param(
+            '"minReaderVersion":1,"minWriterVersion":2',
+            '"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["ofTheFuture"],'
+            '"writerFeatures":["ofTheFuture"]',
+            id="a feature of the future",
+        ),
+    ],
+)
+def test_a_log_that_cannot_be_read(
+    spark: SparkSession, pruner: secateur.Pruner, table: Path, old: str, new: str
+) -> None:
+    edit(table / "_delta_log" / f"{0:020}.json", old, new)
+    with pruner.paused():
+        expected = outcome(lambda: read(spark, table, "id = 250"))
+    assert isinstance(expected, tuple)
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    assert outcome(lambda: read(spark, table, "id = 250")) == expected
+
+
+def test_a_log_that_delta_has_read_and_secateur_cannot(
+    spark: SparkSession, pruner: secateur.Pruner, same: Same, table: Path
+) -> None:
+    with pruner.paused():
+        read(spark, table, "id = 250").collect()  # Delta keeps the version that it has read
+    edit(table / "_delta_log" / f"{0:020}.json", '{"add"', '{"adx}')
+    found = same(lambda: read(spark, table, "id = 250"))
+    assert found.files == found.plain_files == 1
+    (reason,) = found.summary.reasons
+    assert reason.code == "bridge-failed"
+    assert "error while reading file" in reason.text
+    assert f"{0:020}.json" in reason.text
 
 
 def test_statistics_that_are_no_json(spark: SparkSession, same: Same, table: Path) -> None:
-    commit = table / "_delta_log" / f"{1:020}.json"
-    text = commit.read_text()
-    assert '"stats":"{' in text
-    commit.write_text(text.replace('"stats":"{', '"stats":"{[', 1))
-    for crc in (table / "_delta_log").glob("*.crc"):
-        crc.unlink()
-    for crc in (table / "_delta_log").glob(".*.crc"):
-        crc.unlink()
+    edit(table / "_delta_log" / f"{1:020}.json", '"stats":"{', '"stats":"{[')
     found = same(lambda: read(spark, table, "i + 0 = 50"))
     assert (len(found.rows), found.files) == (1, 2)
 

@@ -69,6 +69,7 @@ def table(
 
 QUERIES = {
     # how many rows come out, and the files that are read where rows are known, where not, and where of no file
+    "SELECT id FROM {t} LIMIT 12": (12, 2, 2, 6),
     "SELECT id FROM {t} WHERE id >= 0 LIMIT 12": (12, 2, 2, 6),
     "SELECT id FROM {t} WHERE id >= 20 LIMIT 12": (12, 3, 4, 4),
     "SELECT id FROM {t} WHERE id >= 20 LIMIT 20": (20, 4, 4, 4),

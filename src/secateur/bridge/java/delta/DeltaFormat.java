@@ -1,6 +1,5 @@
 package secateur;
 
-import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.HashSet;
 import java.util.List;
@@ -14,8 +13,6 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
-import org.apache.spark.sql.catalyst.plans.logical.Filter;
-import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
@@ -89,10 +86,9 @@ final class DeltaFormat extends Format {
       scan.declined = "it was narrowed to some partitions before";
       return;
     }
-    String own = late ? null : betterByDelta(scan.node, state);
-    if (own != null) {
+    if (!late && betterByDelta(scan.node, state)) {
       state.add(scan.use());
-      scan.declined = own;
+      scan.declined = "Delta answers COUNT, MIN and MAX of a whole table from its log";
       return;
     }
     Snapshot snapshot = pinned(index, state);
@@ -131,55 +127,38 @@ final class DeltaFormat extends Format {
     return index.path().toString();
   }
 
-  /** Why Delta plans this scan better: it answers such aggregates from its log, and picks files for such a LIMIT. */
-  private static String betterByDelta(LogicalPlan leaf, QueryState state) {
-    if (state.root == null) return null;
+  /** Whether Delta plans this scan better: it answers such aggregates from its log. */
+  private static boolean betterByDelta(LogicalPlan leaf, QueryState state) {
+    if (state.root == null) return false;
     if (state.notes.get("delta.root") != state.root) {
       Set counted = new HashSet();
-      Set limited = new HashSet();
-      shapes(state.root, counted, limited);
+      shapes(state.root, counted);
       state.notes.put("delta.counted", counted);
-      state.notes.put("delta.limited", limited);
       state.notes.put("delta.root", state.root);
     }
-    if (((Set) state.notes.get("delta.counted")).contains(use(leaf))) return "Delta answers COUNT, MIN and MAX of a whole table from its log";
-    if (((Set) state.notes.get("delta.limited")).contains(use(leaf))) return "Delta picks as many files as the LIMIT needs";
-    return null;
+    return ((Set) state.notes.get("delta.counted")).contains(use(leaf));
   }
 
   private static Object use(LogicalPlan leaf) {
     return leaf.output().isEmpty() ? (Object) leaf : (Object) ((Attribute) leaf.output().apply(0)).exprId();
   }
 
-  private static void shapes(LogicalPlan node, Set counted, Set limited) {
+  private static void shapes(LogicalPlan node, Set counted) {
     if (node instanceof Aggregate && ((Aggregate) node).groupingExpressions().isEmpty() && onlyExtremes((Aggregate) node)) {
-      LogicalPlan leaf = below(((Aggregate) node).child(), null);
-      if (leaf != null) counted.add(use(leaf));
-    }
-    if (node instanceof LocalLimit) {
-      List filters = new ArrayList();
-      LogicalPlan leaf = below(((LocalLimit) node).child(), filters);
-      if (leaf != null && onPartitions(filters, leaf)) limited.add(use(leaf));
+      LogicalPlan leaf = ((Aggregate) node).child();
+      while (leaf instanceof Project) leaf = ((Project) leaf).child();
+      if (leaf.children().isEmpty()) counted.add(use(leaf));
     }
     List expressions = CollectionConverters.asJava(node.expressions());
-    for (int i = 0; i < expressions.size(); i++) subqueries((Expression) expressions.get(i), counted, limited);
-    for (int i = 0; i < node.children().size(); i++) shapes((LogicalPlan) node.children().apply(i), counted, limited);
+    for (int i = 0; i < expressions.size(); i++) subqueries((Expression) expressions.get(i), counted);
+    for (int i = 0; i < node.children().size(); i++) shapes((LogicalPlan) node.children().apply(i), counted);
   }
 
-  private static void subqueries(Expression e, Set counted, Set limited) {
+  private static void subqueries(Expression e, Set counted) {
     if (e instanceof PlanExpression && ((PlanExpression) e).plan() instanceof LogicalPlan) {
-      shapes((LogicalPlan) ((PlanExpression) e).plan(), counted, limited);
+      shapes((LogicalPlan) ((PlanExpression) e).plan(), counted);
     }
-    for (int i = 0; i < e.children().size(); i++) subqueries((Expression) e.children().apply(i), counted, limited);
-  }
-
-  /** The leaf below projections, and below filters if `filters` is a list for them. */
-  private static LogicalPlan below(LogicalPlan node, List filters) {
-    while (node instanceof Project || filters != null && node instanceof Filter) {
-      if (node instanceof Filter) filters.add(((Filter) node).condition());
-      node = (LogicalPlan) node.children().apply(0);
-    }
-    return node.children().isEmpty() ? node : null;
+    for (int i = 0; i < e.children().size(); i++) subqueries((Expression) e.children().apply(i), counted);
   }
 
   private static boolean onlyExtremes(Aggregate aggregate) {
@@ -196,25 +175,6 @@ final class DeltaFormat extends Format {
       if (!known || found.isDistinct() || found.filter().isDefined()) return false;
     }
     return !wanted.isEmpty();
-  }
-
-  private static boolean onPartitions(List filters, LogicalPlan leaf) {
-    if (!(leaf instanceof LogicalRelation) || !(((LogicalRelation) leaf).relation() instanceof HadoopFsRelation)) return false;
-    StructType partitions = ((HadoopFsRelation) ((LogicalRelation) leaf).relation()).partitionSchema();
-    for (int i = 0; i < filters.size(); i++) {
-      Expression filter = (Expression) filters.get(i);
-      if (!filter.deterministic()) return false;
-      scala.collection.Iterator it = filter.references().iterator();
-      while (it.hasNext()) if (!Scan.has(partitions, ((Attribute) it.next()).name())) return false;
-      if (hasSubquery(filter)) return false;
-    }
-    return true;
-  }
-
-  private static boolean hasSubquery(Expression e) {
-    if (e instanceof PlanExpression) return true;
-    for (int i = 0; i < e.children().size(); i++) if (hasSubquery((Expression) e.children().apply(i))) return true;
-    return false;
   }
 
   /** A scan of a Delta table. */
