@@ -23,4 +23,5 @@ def test_it_shows_every_query_on_every_format() -> None:
         lines = re.findall(rf"^ +{name} +(\d+) files .* s +(\d+) files .* the same answer$", ran.stdout, re.MULTILINE)
         assert len(lines) == len(QUERIES)
         assert all(int(pruned) <= int(plain) for plain, pruned in lines)
-        assert sum(int(pruned) for _, pruned in lines) < sum(int(plain) for plain, _ in lines) / 2
+        less = 2 if name == "parquet" else 1  # Delta and Iceberg leave out files of themselves
+        assert sum(int(pruned) for _, pruned in lines) < sum(int(plain) for plain, _ in lines) / less

@@ -175,7 +175,7 @@ def test_how_many_files_are_left(
         ("SELECT id FROM t LEFT SEMI JOIN few ON id = k ORDER BY id DESC LIMIT 3", True),
         ("SELECT id FROM t LEFT ANTI JOIN few ON id = k WHERE y = 3 ORDER BY id DESC LIMIT 3", True),
         ("SELECT id, k FROM t FULL JOIN few ON id = k WHERE y = 3 OR y IS NULL ORDER BY id DESC LIMIT 3", False),
-        ("SELECT k, id FROM few LEFT JOIN t ON id = k AND y > 3 ORDER BY id DESC, k LIMIT 3", False),
+        ("SELECT k, id FROM few LEFT JOIN t ON id = k AND y > 3 ORDER BY id DESC, k LIMIT 1", False),
         ("SELECT id, c FROM t JOIN (SELECT k, count(*) AS c FROM few GROUP BY k) ON id = k ORDER BY id LIMIT 3", False),
     ],
 )
@@ -189,6 +189,32 @@ def test_joins(
     if done is not None:
         assert done.files_after is not None
         assert done.files_after <= 2
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("broadcast", ["-1", "10485760"])
+@pytest.mark.parametrize("name", ["t", "iceberg"])
+def test_spark_prunes_by_the_other_side(
+    spark: SparkSession, pruner: secateur.Pruner, table: Path, name: str, broadcast: str, adaptive: str
+) -> None:
+    """A wave is read with the subqueries that Spark adds for dynamic pruning, as the query is."""
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", broadcast)
+    source, by = ("ice.tests.waves", "id = k") if name == "iceberg" else ("parts", "part = k DIV 10000")
+    if name == "t" and not (table.parent / "parts").exists():
+        rows = spark.read.parquet(str(table)).selectExpr("*", "id DIV 10000 AS part").repartitionByRange(8, "id")
+        rows.write.partitionBy("part").parquet(str(table.parent / "parts"))
+        secateur.collect(spark, str(table.parent / "parts"))
+    if name == "t":
+        spark.read.parquet(str(table.parent / "parts")).createOrReplaceTempView("parts")
+    sql = f"SELECT id, label FROM {source} JOIN few ON {by} WHERE label = 'l1' AND y < 90 ORDER BY id DESC, k LIMIT 1"
+    frame = spark.sql(sql)
+    assert "dynamicpruning" in frame._jdf.queryExecution().optimizedPlan().toString()
+    compared(spark, pruner, sql)
+    done = step(pruner)
+    assert done is not None, str(pruner.last)
+    assert done.files_after == 1
+    assert "DynamicPruning" not in str(pruner.last)
 
 
 @pytest.mark.parametrize(

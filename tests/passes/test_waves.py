@@ -12,8 +12,21 @@ import pytest
 from secateur.passes.contract import Known, Limits
 from secateur.passes.sorted_scans import Sorted, below_sort, sorted_scans
 from secateur.passes.waves import Wave, first_waves
-from secateur.query.expressions import Alias, Call, Column, Compare, Expression, Literal, Opaque
-from secateur.query.plan import Aggregate, Filter, Join, Limit, Plan, Project, Query, Scan, Sort, SortKey, Union
+from secateur.query.expressions import Alias, And, Call, Column, Compare, Expression, Literal, Opaque, Or
+from secateur.query.plan import (
+    PRUNING_COPY,
+    Aggregate,
+    Filter,
+    Join,
+    Limit,
+    Plan,
+    Project,
+    Query,
+    Scan,
+    Sort,
+    SortKey,
+    Union,
+)
 from secateur.query.plan import Opaque as OpaquePlan
 from secateur.query.types import BOOLEAN, parse_type
 from secateur.runtime import Awaited
@@ -87,6 +100,14 @@ HIT = Compare("=", X, Column(8, "k", INT))
 GROUPED = Aggregate((X,), (X, Alias(9, "n", Opaque("AggregateExpression", "", INT), INT)), SCAN)
 
 
+PRUNES = Opaque("DynamicPruningSubquery", "its value is not known before the query runs", BOOLEAN, (X,))
+
+
+def pruned_by(other: Plan, side: Plan) -> Filter:
+    """One side of a join as Spark prunes it, by a copy of the other."""
+    return Filter(And(PRUNES, ODD), side, (OpaquePlan(PRUNING_COPY, (other,)),))
+
+
 @pytest.mark.parametrize(
     ("below", "found"),
     [
@@ -108,6 +129,13 @@ GROUPED = Aggregate((X,), (X, Alias(9, "n", Opaque("AggregateExpression", "", IN
         (Join("LeftSemi", HIT, SCAN, OTHER), True),
         (Join("LeftAnti", HIT, SCAN, OTHER), True),
         (Join("LeftSingle", HIT, SCAN, OTHER), False),
+        (Join("Inner", HIT, pruned_by(OTHER, SCAN), OTHER), True),
+        (Join("Inner", HIT, SCAN, pruned_by(SCAN, OTHER)), True),
+        (Join("Inner", HIT, pruned_by(pruned_by(SCAN, OTHER), SCAN), OTHER), True),
+        (Join("Inner", HIT, pruned_by(Filter(UDF, OTHER), SCAN), OTHER), False),
+        (Join("Inner", HIT, SCAN, pruned_by(Limit(5, SCAN), OTHER)), False),
+        (Join("Inner", HIT, replace(pruned_by(OTHER, SCAN), subqueries=(OTHER,)), OTHER), False),
+        (Join("Inner", HIT, replace(pruned_by(OTHER, SCAN), condition=Or(PRUNES, UDF)), OTHER), False),
         (GROUPED, True),
         (Filter(Compare(">", Column(9, "n", INT), Literal(1, INT)), GROUPED), False),
         (Join("Inner", HIT, GROUPED, OTHER), False),

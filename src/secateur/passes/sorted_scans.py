@@ -6,7 +6,7 @@ or repeat it (Snowflake's figure 7)::
     Limit 10
       Sort ts DESC
         Inner Join                    from the side of the sort key; of outer joins from the side that is preserved
-          Filter                      if it is deterministic and holds no subquery
+          Filter                      if it is deterministic and holds no subquery but Spark's own, for dynamic pruning
             Scan t [ts, ...]
 
 A GROUP BY is passed if the sort key is one of its keys: the groups of some files are some of all groups, though what is
@@ -19,9 +19,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from secateur.passes.predicates import Predicate, is_small, through
-from secateur.query.expressions import Alias, Column, Expression, Opaque, conjuncts
+from secateur.query.expressions import Alias, Column, Expression, Opaque, conjuncts, is_pruning
 from secateur.query.expressions import walk as parts_of
 from secateur.query.plan import (
+    PRUNING_COPY,
     Aggregate,
     Filter,
     Join,
@@ -104,7 +105,7 @@ def below_sort(plan: Plan, above: Sorted) -> Sorted | str:
             if parts and parts <= {column.id for column in plan.columns}:
                 return replace(above, scan=plan)
             return "a sort key that is not made of its columns"
-        case Filter() if repeats(plan):
+        case Filter() if all(map(_runs_again, (plan, *(node for inner in plan.subqueries for node in walk(inner))))):
             return below_sort(plan.child, replace(above, predicate=(*above.predicate, *conjuncts(plan.condition))))
         case Project() if repeats(plan):
             down = through(plan)
@@ -141,7 +142,7 @@ def _side(join: Join, above: Sorted) -> Sorted | str:
     obstacle = f"a {join.kind} join"
     for usable, side, other in ((left, join.left, join.right), (right, join.right, join.left)):
         again = [node for node in walk(other) if isinstance(node, Scan)]
-        if not usable or not all(map(repeats, walk(other))):
+        if not usable or not all(map(_runs_again, walk(other))):
             continue
         inside = replace(above, again=(*above.again, *again), joined=True)
         found = below_sort(side, inside if sure else replace(inside, predicate=(*inside.predicate, _UNSURE)))
@@ -167,6 +168,21 @@ def repeats(plan: Plan) -> bool:
         case _:
             return False
     return not plan.subqueries and not any(isinstance(part, Opaque) for e in expressions for part in parts_of(e))
+
+
+def _runs_again(plan: Plan) -> bool:
+    """The same where Spark may prune one side of a join by a copy of the other: that copy is to be asked about, too.
+
+    It takes away rows without a partner, in a wave as in the query, which the join above would not let through.
+    """
+    match plan:
+        case OpaquePlan(what) if what == PRUNING_COPY:
+            return True
+        case Filter():
+            rest = (c for c in conjuncts(plan.condition) if not is_pruning(c))
+            copies = all(isinstance(inner, OpaquePlan) and inner.what == PRUNING_COPY for inner in plan.subqueries)
+            return copies and not any(isinstance(part, Opaque) for e in rest for part in parts_of(e))
+    return repeats(plan)
 
 
 def _name(plan: Plan) -> str:

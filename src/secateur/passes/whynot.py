@@ -9,8 +9,8 @@ pass-failed     broke; it counts as unknown
 ==============  ==========================================================================================
 
 Then, for the scan as a whole: ``out-of-time`` if the time was up before all files were looked at, and if no file was
-skipped and nothing else explains it, ``not-selective`` or ``no-filter``. ``IS NOT NULL`` is not mentioned: Spark adds
-it by itself, for a join or a comparison.
+skipped and nothing else explains it, ``not-selective`` or ``no-filter``. ``IS NOT NULL`` is not mentioned, nor the
+subqueries of dynamic pruning: Spark adds them by itself, for a join or a comparison.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from secateur.passes.tree import Node, PruningTree
-from secateur.query.expressions import Column, Expression, IsNotNull, walk
+from secateur.query.expressions import Column, Expression, IsNotNull, is_pruning, walk
 from secateur.query.plan import Scan
 from secateur.reason.obstacles import obstacles
 from secateur.reason.ranges import Columns
@@ -33,8 +33,9 @@ def why_not(
     tree: PruningTree, scan: Scan, stats: FileStats, columns: Columns, *, skipped: bool
 ) -> tuple[Reason, ...]:  # fmt: skip
     """The reasons why not more files of a scan were skipped, after the tree was asked."""
-    asked = [(e, node) for e, node in tree.conjuncts if not isinstance(e, IsNotNull)]
-    found = dict.fromkeys(reason for e, node in asked or tree.conjuncts for reason in _why(e, node, stats, columns))
+    named = [(e, node) for e, node in tree.conjuncts if not is_pruning(e)]
+    asked = [(e, node) for e, node in named if not isinstance(e, IsNotNull)]
+    found = dict.fromkeys(reason for e, node in asked or named for reason in _why(e, node, stats, columns))
     if tree.out_of_time:
         found[_out_of_time(tree, scan)] = None
     if not found and not skipped:

@@ -254,6 +254,11 @@ def with_children(e: Expression, inputs: Sequence[Expression]) -> Expression:
             return e
 
 
+def is_pruning(e: Expression) -> bool:
+    """Whether Spark put it there to prune one side of a join by the keys of the other, at run time."""
+    return isinstance(e, Opaque) and e.what == "DynamicPruningSubquery"
+
+
 def walk(e: Expression) -> Iterator[Expression]:
     """The expression and everything below it, parents first."""
     left = [e]
