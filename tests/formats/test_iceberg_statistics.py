@@ -176,3 +176,36 @@ def test_statistics_are_read_without_maps(ice: Ice) -> None:
         direct = entry.getClass().getDeclaredField("direct")
         direct.setAccessible(True)
         assert direct.get(entry)
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
+def test_old_orc_files_have_times_in_milliseconds(ice: Ice, kind: str) -> None:
+    """Their bounds are a millisecond too wide, so none of them is a value that a row is sure to have."""
+    name = ice.table(f"ts {kind}", write__format__default="orc")
+    ice.insert(name, f"SELECT CAST('2024-01-01 00:00:00.000100' AS {kind}) AS ts")
+    widened(ice, name, micros=1_704_067_200_000_000)
+    ice.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.format.default'='parquet')")
+    ice.insert(name, *[f"SELECT CAST('2024-01-01 00:00:00.000{v}' AS {kind}) AS ts" for v in ("050", "500")])
+    for order, found in (("DESC", 500), ("ASC", 50)):
+        rows = ice.same(f"SELECT ts FROM {name} ORDER BY ts {order} LIMIT 1", name).rows
+        assert [row.ts.microsecond for row in rows] == [found]
+    # Parquet has values as bounds, so they make a boundary, and it rules out what lies beyond it, ORC or not.
+    ice.insert(name, f"SELECT CAST('2025-01-01' AS {kind}) AS ts")
+    assert ice.same(f"SELECT ts FROM {name} ORDER BY ts DESC LIMIT 1", name).files == 1
+
+
+def widened(ice: Ice, name: str, micros: int) -> None:
+    """The only file, with bounds as Iceberg wrote them before ORC had anything finer than milliseconds."""
+    jvm = ice.spark._jvm
+    assert jvm is not None
+    iceberg, table = jvm.org.apache.iceberg, ice.java(name)
+    old = table.newScan().planFiles().iterator().next().file()
+    field = table.schema().findField("ts")
+    low, high = (
+        {field.fieldId(): iceberg.types.Conversions.toByteBuffer(field.type(), value)}
+        for value in (micros, micros + 1000)
+    )
+    metrics = iceberg.Metrics(1, None, None, None, None, low, high)
+    new = iceberg.DataFiles.builder(table.spec()).copy(old).withMetrics(metrics).build()
+    table.newOverwrite().deleteFile(old).addFile(new).commit()
+    ice.sql(f"REFRESH TABLE {name}")

@@ -230,6 +230,8 @@ class IcebergTable:
         if column.path:  # where the struct is NULL, so is the field, and not every writer counts that
             nulls = pa.nulls(len(nulls), pa.int64())
         exact = np.full(len(low), column.type.name != "string" and not column.type.is_float)
+        if column.type.name in ("timestamp", "timestamp_ntz"):  # old ORC files have bounds in milliseconds, widened
+            exact &= ~self._concat("orc", pa.bool_()).fill_null(True).to_numpy(zero_copy_only=False)
         if deletions is not None:
             whole = pc.equal(deletions, 0).fill_null(False).to_numpy(zero_copy_only=False)
             nulls, nans = (pc.if_else(pa.array(whole), counts, _only_zero(counts)) for counts in (nulls, nans))

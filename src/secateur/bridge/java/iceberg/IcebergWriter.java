@@ -189,10 +189,12 @@ final class IcebergWriter {
     int[] groups = new int[n];
     BitSet counted = new BitSet(n);
     BitSet grouped = new BitSet(n);
+    BitSet orc = new BitSet(n);
     int at = 0;
     for (int m = 0; m < parts.length; m++) {
       for (int i = 0; i < parts[m].files.length; i++, at++) {
         DataFile file = parts[m].files[i];
+        orc.set(at, file.format() == org.apache.iceberg.FileFormat.ORC);
         rows[at] = file.recordCount();
         counted.set(at, rows[at] >= 0); // imported Avro files have -1
         sizes[at] = file.fileSizeInBytes();
@@ -204,6 +206,7 @@ final class IcebergWriter {
     bulk.longs("rows", rows, counted);
     bulk.longs("sizes", sizes, null);
     bulk.ints("groups", groups, grouped);
+    bulk.flags("orc", orc, n, null);
     Iterator wanted = ids.iterator();
     while (wanted.hasNext()) {
       int id = ((Number) wanted.next()).intValue();
