@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from itertools import product
 from pathlib import Path
+from typing import Any
 
+import deltalake
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -62,7 +66,7 @@ MS = 1_704_067_200_000_000
         ("date", "2024-01-01", "2024-01-01T00", (19723, None)),
         ("string", "a", "b\ufffd", (b"a", None)),
         ("string", "\ufffd", "z", (None, b"z")),
-        ("decimal(38,18)", "1E-18", "1.000000000000000001", ("1E-18", "1.000000000000000001")),
+        ("decimal(38,18)", "1E-18", "1.000000000000000001", ("1E-18", "1.000000000000001001")),
         ("decimal(10,2)", "1.234", "1E+2", (None, "100.00")),
         ("bigint", 5, 4, (None, None)),
     ],
@@ -174,3 +178,62 @@ def test_nan_is_not_lost(spark: SparkSession, alone: Alone, lake: Path) -> None:
         ("abs(d) > 2.5D", 2),
     ):
         assert alone(lambda c=condition: read(spark, lake / "n", c), lake / "n").files <= files  # type: ignore[misc]
+
+
+RUST: dict[str, tuple[pa.DataType, str, str, list[Any]]] = {
+    # values, one for each file, how a literal of them is made, and an expression that Delta does not skip files by
+    "w": (
+        pa.decimal128(25, 2),
+        "{}BD",
+        "w * 1",
+        ["12345678901234567890.05", "-12345678901234567891.99", "3.07", "10000000000000000.01"],
+    ),
+    "n": (pa.decimal128(38, 0), "{}BD", "abs(n)", ["9" * 38, "1000123", "9" * 15, "1000000000000001"]),
+    "f": (pa.float32(), "CAST('{}' AS FLOAT)", "f * 1", [0.1, 16777217.0, -0.0, 3.4e38]),
+    "d": (pa.float64(), "CAST('{}' AS DOUBLE)", "d * 1", [0.1, 1e300, float("nan"), 5e-324]),
+    "l": (pa.int64(), "{}L", "l + 0", [2**62 + 1, -(2**62) - 1, 0, 2**53 + 1]),
+    "s": (pa.string(), "'{}'", "substr(s, 1)", ["é" * 80, "\U0010ffff" * 70, "a" * 64 + "b", ""]),
+    "ts": (
+        pa.timestamp("us", "UTC"),
+        "timestamp_micros({})",
+        "ts + INTERVAL '0' HOUR",
+        [1_704_067_200_123_456, -500, 0, 1_704_067_200_123_999],
+    ),
+    "ntz": (
+        pa.timestamp("us"),
+        "CAST(timestamp_micros({}) AS TIMESTAMP_NTZ)",
+        "ntz + INTERVAL '0' HOUR",
+        [1_704_067_200_123_456, -500, 0, 1_704_067_200_123_999],
+    ),
+    "day": (pa.date32(), "date_from_unix_date({})", "date_add(day, 0)", [19_000, -1, 0, 2_932_896]),
+}
+
+
+def test_a_table_that_delta_rs_wrote(spark: SparkSession, pruner: secateur.Pruner, lake: Path) -> None:
+    """It puts decimals down as doubles, and cuts texts and times in its own way."""
+    for i in range(4):
+        columns = {
+            name: pa.array([Decimal(v[i]) if pa.types.is_decimal(kind) else v[i]], kind)
+            for name, (kind, _, _, v) in RUST.items()
+        }
+        deltalake.write_deltalake(str(lake / "t"), pa.table(columns), mode="append")
+    conditions = [
+        f"{e} {op} {literal.format(value)}"
+        for kind, literal, e, values in RUST.values()
+        for value in values
+        for op in (("=", ">=", "<=") if pa.types.is_decimal(kind) else ("=",))
+    ]
+
+    def query(source: str) -> DataFrame:
+        parts = [f"SELECT {n} AS c, count(*) AS k FROM {source} WHERE {c}" for n, c in enumerate(conditions)]
+        parts += [
+            f"SELECT {-n} AS c, l AS k FROM (SELECT l FROM {source} ORDER BY {name} {how}, l LIMIT 1)"
+            for n, (name, how) in enumerate(product(RUST, ("ASC", "DESC")), 1)
+        ]
+        return spark.sql(" UNION ALL ".join(parts))
+
+    expected = {row.c: row.k for row in query(f"parquet.`{lake / 't'}/*.parquet`").collect()}
+    frame = query(f"delta.`{lake / 't'}`")
+    found = {row.c: row.k for row in frame.collect()}
+    assert {conditions[c] if c >= 0 else c for c in expected if found[c] != expected[c]} == set()
+    assert files_read(frame) < 4 * len(expected) * 0.6

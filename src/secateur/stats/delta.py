@@ -40,7 +40,7 @@ import pyarrow.compute as pc
 from secateur.bridge.bulk import read_bulk
 from secateur.errors import WireError
 from secateur.query.types import INTEGERS, DataType, parse_type
-from secateur.stats.deltabounds import typed_bounds, unless
+from secateur.stats.deltabounds import DOUBLE_DIGITS, survives_doubles, typed_bounds, unless
 from secateur.stats.fileranges import FileRanges
 from secateur.stats.filestats import ColumnStats, FileStats, Mask, ScanColumn
 from secateur.stats.footers import Key
@@ -51,7 +51,6 @@ from secateur.stats.tablestats import TableStats, families, partition_stats
 
 Ints = npt.NDArray[np.int64]
 
-_DOUBLE_DIGITS = 15
 _CHUNKS, _ALIVE = 16, 0.8
 
 
@@ -278,7 +277,7 @@ class DeltaTable:
         nulls = unless(wrong, nulls)
         unsure = pc.and_(self._loose, pc.and_not(pc.not_equal(nulls, 0), all_null).fill_null(True))
         nulls = pc.if_else(pc.and_(self._loose, all_null).fill_null(False), self._rows, unless(unsure, nulls))
-        rounded = field.type.name == "decimal" and field.type.precision > _DOUBLE_DIGITS
+        rounded = field.type.name == "decimal" and field.type.precision > DOUBLE_DIGITS
         unbounded = pc.or_(wrong, self._loose) if rounded else wrong
         low, high = unless(unbounded, low), unless(unbounded, high)
         exact = np.zeros(len(nulls), dtype=np.bool_)
@@ -286,6 +285,8 @@ class DeltaTable:
             occurs = pc.and_not(pc.greater(self._rows, 0).fill_null(False), self._loose)
             exact = occurs.to_numpy(zero_copy_only=False).copy()
             exact[self._bare.at] = False
+        if field.type.name == "decimal":
+            exact &= survives_doubles(low, field.type) & survives_doubles(high, field.type)
         return ColumnStats(low, high, nulls, self._nans(field, nulls, nans), exact, exact)
 
     def _nans(self, field: Field, nulls: pa.Array, collected: pa.Array) -> pa.Array:

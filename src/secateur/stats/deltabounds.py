@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.query.types import DataType
+from secateur.stats.filestats import Mask
 
 _TIMESTAMP = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$"
 _LOCAL = r"^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,6})?)?$"
@@ -16,6 +17,9 @@ _DATE = r"^\d{4}-\d\d-\d\d$"
 _ODD_OFFSETS_UNTIL = 63_072_000_000_000  # 1972-01-01: since then no zone's offset has seconds, in microseconds
 _MINUTE = 60_000_000
 _WIDE = Context(prec=80)
+_LARGEST = 2**63 - 1
+DOUBLE_DIGITS = 15
+"""So many digits of a number survive if it is written as a double."""
 
 
 def unless(unknown: pa.Array, array: pa.Array) -> pa.Array:
@@ -41,7 +45,7 @@ def typed_bounds(type_: DataType, low: pa.Array, high: pa.Array, once_narrower: 
     if kind == "string":
         return _strings(low), _strings(high)
     if kind == "decimal":
-        return _decimals(low, type_), _decimals(high, type_)
+        return _less_sure(_decimals(low, type_), type_, -1), _less_sure(_decimals(high, type_), type_, 1)
     if kind == "date":
         first, last = (_parsed(t, _DATE, pa.date32()).cast(pa.int32()).cast(pa.int64()) for t in (low, high))
         return first, last
@@ -90,6 +94,47 @@ def _decimals(texts: pa.Array, kind: DataType) -> pa.Array:
         return texts.cast(kind.domain)
     except pa.ArrowInvalid:  # an exponent, or more digits than the column has
         return pa.array([_decimal(t, kind.scale) for t in texts.to_pylist()], kind.domain)
+
+
+def survives_doubles(bounds: pa.Array, kind: DataType) -> Mask:
+    """The bounds of a decimal that are what they are even if their writer put them down as doubles, as delta-rs does.
+
+    A number of at most 15 digits comes back unchanged, however many the type allows.
+
+    >>> from secateur.query.types import parse_type
+    >>> bounds = pa.array([Decimal("9999999999999.99"), Decimal("-10000000000000.00"), None], pa.decimal128(38, 2))
+    >>> survives_doubles(bounds, parse_type("decimal(20,2)")).tolist()
+    [True, False, False]
+    """
+    if kind.precision <= DOUBLE_DIGITS:
+        return np.ones(len(bounds), np.bool_)
+    least = pa.scalar(_WIDE.scaleb(Decimal(1), DOUBLE_DIGITS - kind.scale), kind.domain)
+    flags: Mask = pc.less(pc.abs(bounds), least).fill_null(False).to_numpy(zero_copy_only=False)
+    return flags
+
+
+def _less_sure(bounds: pa.Array, kind: DataType, sign: int) -> pa.Array:
+    """The bounds moved outwards, where they may be doubles, by more than a double's last digit is worth.
+
+    >>> from secateur.query.types import parse_type
+    >>> bounds = pa.array(map(Decimal, ["12345678901234567000.00", "3.07", str(-(2**63))]), pa.decimal128(38, 2))
+    >>> _less_sure(bounds, parse_type("decimal(25,2)"), 1).to_pylist()
+    [Decimal('12345678901234667000.00'), Decimal('3.07'), None]
+    """
+    if kind.precision - kind.scale >= len(str(_LARGEST)):  # what delta-rs has no room for becomes the largest integer
+        saturated = pc.is_in(pc.abs(bounds), pa.array([_LARGEST, _LARGEST + 1], kind.domain))
+        bounds = unless(saturated, bounds)
+    unsure = bounds.is_valid().to_numpy(zero_copy_only=False) & ~survives_doubles(bounds, kind)
+    if not unsure.any():
+        return bounds
+    error = np.where(unsure, np.abs(bounds.cast(pa.float64()).to_numpy(zero_copy_only=False)) * 1e-15, 0.0)
+    # Upwards to a power of ten, which is more than enough and has few digits.
+    steps = pa.array(sign * 10.0 ** np.ceil(np.log10(error, where=unsure, out=np.zeros(len(error)))) * unsure)
+    wide = pa.decimal256(60, kind.scale)
+    try:
+        return pc.add(bounds.cast(wide), steps.cast(wide)).cast(kind.domain)
+    except pa.ArrowInvalid:  # beyond what the type holds
+        return unless(pa.array(unsure), bounds)
 
 
 def _decimal(text: str | None, scale: int) -> Decimal | None:
