@@ -368,7 +368,7 @@ def answer(spark: SparkSession, condition: str) -> list[str] | str:
     ("writer", "zone", "ansi"),
     [
         pytest.param("pyarrow", "UTC", "true", marks=pytest.mark.long),
-        ("pyarrow millis", "America/New_York", "false"),
+        pytest.param("pyarrow millis", "America/New_York", "false", marks=pytest.mark.long),
         pytest.param("spark", "Europe/Berlin", "false", marks=pytest.mark.long),
         ("spark legacy", "America/New_York", "true"),
     ],

@@ -191,8 +191,7 @@ def test_joins(
         assert done.files_after <= 2
 
 
-@pytest.mark.parametrize("adaptive", ["true", "false"])
-@pytest.mark.parametrize("broadcast", ["-1", "10485760"])
+@pytest.mark.parametrize(("adaptive", "broadcast"), [("true", "10485760"), ("true", "-1"), ("false", "10485760")])
 @pytest.mark.parametrize("name", ["t", "iceberg"])
 def test_spark_prunes_by_the_other_side(
     spark: SparkSession, pruner: secateur.Pruner, table: Path, name: str, broadcast: str, adaptive: str

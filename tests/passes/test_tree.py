@@ -34,7 +34,7 @@ from tests.reason.language import columns_of, entry, file_stats, predicate, refe
 BY_ID = {c.id: c for c in COLUMNS}
 DEFAULT = Limits()
 NEVER = Limits(filter_seconds=1e9, file_seconds=1e9)
-thorough = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 randoms = st.integers(0, 2**64).map(Random)
 
 
