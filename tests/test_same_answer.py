@@ -140,7 +140,16 @@ def given(make: Callable[[str], DataFrame], predicate: str) -> Callable[[], Data
     return lambda: make(predicate)
 
 
-@pytest.mark.parametrize("writer", [by_pyarrow, by_duckdb, by_spark, without_statistics, half_without_statistics])
+@pytest.mark.parametrize(
+    "writer",
+    [
+        by_pyarrow,
+        by_duckdb,
+        by_spark,
+        pytest.param(without_statistics, marks=pytest.mark.long),
+        half_without_statistics,
+    ],
+)
 def test_predicates_over_files_of_every_writer(
     spark: SparkSession, pruner: secateur.Pruner, same: Same, lake: Path, writer: Callable[..., None]
 ) -> None:

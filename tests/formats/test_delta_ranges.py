@@ -68,6 +68,7 @@ def test_columns_come_go_and_widen(
     assert (len(old.rows), old.files) == (1, 1)
 
 
+@pytest.mark.long
 def test_columns_by_id_and_files_of_another_table(
     spark: SparkSession, pruner: secateur.Pruner, same: Same, lake: Path
 ) -> None:

@@ -31,6 +31,7 @@ COMMANDS = {
     "insert from itself": ["INSERT INTO {t} SELECT id + 500, i FROM {t} WHERE id < 30"],
     "replace where": ["INSERT INTO {t} REPLACE WHERE id >= 300 SELECT id + 300, i FROM {t} WHERE id < 10"],
 }
+LONG = ("merge into itself", "insert from itself", "replace where")
 
 
 def run(spark: SparkSession, folder: Path, commands: list[str], vectors: str) -> list[str]:
@@ -45,7 +46,7 @@ def run(spark: SparkSession, folder: Path, commands: list[str], vectors: str) ->
     return _sorted(read(spark, folder / "t").collect())
 
 
-@pytest.mark.parametrize("name", list(COMMANDS))
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] if n in LONG else []) for n in COMMANDS])
 def test_commands(spark: SparkSession, pruner: secateur.Pruner, lake: Path, name: str) -> None:
     vectors = "false" if name == "update" else "true"
     with pruner.paused():

@@ -76,6 +76,7 @@ def test_a_broken_rule_is_found(
     _found(spark, pruner, tmp_path, monkeypatch, favour)
 
 
+@pytest.mark.long
 def test_a_forgotten_time_zone_is_found(
     spark: SparkSession, pruner: secateur.Pruner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
