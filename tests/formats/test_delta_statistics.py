@@ -104,6 +104,14 @@ def test_rounded_decimals_of_files_with_deletes() -> None:
     assert stats.low.is_valid().to_pylist() == [True, False]
 
 
+def test_decimals_that_a_double_cannot_hold_are_no_values() -> None:
+    """Of sixteen digits and more, either side: a bound that was moved back below that is none either."""
+    texts: list[object] = ["999999999999999", "1000000000000000", "-1000000000000000"]
+    stats = table("decimal(38,0)", texts, texts).files.column(ScanColumn(1, "x", parse_type("decimal(38,0)")))
+    assert stats is not None
+    assert (stats.low_exact.tolist(), stats.high_exact.tolist()) == ([True, False, False], [True, False, False])
+
+
 NASTY = {
     "d DOUBLE": [
         ("CAST('NaN' AS DOUBLE)", "1.0D"),
