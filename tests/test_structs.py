@@ -34,9 +34,9 @@ def rows(file: int) -> list[tuple[Any, ...]]:
     return made
 
 
-@pytest.fixture(params=["spark", "pyarrow"])
-def structs(spark: SparkSession, lake: Path, request: pytest.FixtureRequest) -> str:
-    path = lake / "structs"
+@pytest.fixture(scope="module", params=["spark", "pyarrow"])
+def structs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> str:
+    path = tmp_path_factory.mktemp("lake") / "structs"
     frames = [spark.createDataFrame(rows(file), SCHEMA).coalesce(1) for file in range(8)]
     for i, frame in enumerate(frames):
         if request.param == "spark":

@@ -23,7 +23,7 @@ def run(
     return tally
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(120, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [14, pytest.param(120, marks=pytest.mark.long)])
 def test_random_join_trees_give_the_same_rows(
     spark: SparkSession, pruner: secateur.Pruner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
