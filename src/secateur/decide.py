@@ -34,6 +34,7 @@ from secateur.reason.constants import Evaluated
 from secateur.report.conditions import in_words
 from secateur.report.history import Draft, History
 from secateur.report.summary import RuntimeStep, ScanSummary
+from secateur.report.text import size_text
 from secateur.runtime import Awaited, files_to_skip
 from secateur.stats.filestats import FileStats, Mask, sum_of
 from secateur.stats.readers import PartialTable, Table, decode_source
@@ -97,7 +98,12 @@ class Decider:
             return {"evaluate": questions}
         if evaluated:  # what is known of a query goes by its identity
             query = replace(query, settings=replace(query.settings, evaluated=evaluated))
-        limits = Limits(options.filter_budget_ms / 1000, options.filter_file_ms / 1000, options.dips_ranges)
+        limits = Limits(
+            filter_seconds=options.filter_budget_ms / 1000,
+            file_seconds=options.filter_file_ms / 1000,
+            ranges=options.dips_ranges,
+            driver_bytes=options.limit_driver_bytes,
+        )
         decision = run_passes(query, stats, enabled=options.passes, limits=limits)
         edits = [
             encode_edit(
@@ -108,11 +114,13 @@ class Decider:
                 relies=decision.relies.get(s.id, ()),
                 runtime=self._asked(query, s, decision),
                 first=decision.first.get(s.id),
+                driver=s.id in decision.driver,
             )
             for s in open_scans
             if s.id in decision.implied
             or s.id in decision.runtime
             or s.id in decision.first
+            or s.id in decision.driver
             or np.count_nonzero(decision.kept[s.id]) < np.count_nonzero(s.kept(len(decision.kept[s.id])))
         ]
         scans = {s.id: self._summary(query, s, tables[s.id], decision, options) for s in open_scans}
@@ -180,8 +188,19 @@ class Decider:
             reasons,
             tuple(in_words(each.predicate) for each in decision.implied.get(scan.id, ())),
             decision.joins.get(scan.id, ()),
-            tuple(RuntimeStep(asked.name, asked.describe()) for asked in (decision.runtime.get(scan.id),) if asked),
+            _steps(scan, decision, sum_of(table.files.sizes, kept)),
         )
+
+
+def _steps(scan: Scan, decision: Decision, size: int | None) -> tuple[RuntimeStep, ...]:
+    """What is going to happen to a scan while the query runs."""
+    asked = decision.runtime.get(scan.id)
+    steps = () if asked is None else (RuntimeStep(asked.name, asked.describe()),)
+    if scan.id not in decision.driver or size is None:
+        return steps
+    files = int(np.count_nonzero(decision.kept[scan.id]))
+    what = f"{files:,} file{'' if files == 1 else 's'} of {size_text(size)}"
+    return (*steps, RuntimeStep("driver", f"{what}, read by the driver itself, without a Spark job"))
 
 
 def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Options) -> list[dict[str, Any]]:

@@ -34,6 +34,8 @@ class Options:
     """How long reading a file takes, roughly, in ms: a condition that costs more than it saves is given up."""
     dips_ranges: int = 1000
     """How many ranges of values one table tells another at most, of those that a join column takes in its files."""
+    limit_driver_bytes: int = 1 << 20
+    """How large the files may be, together, that the driver reads itself for a LIMIT, without a Spark job; 0: none."""
     stats_auto: bool = True
     """Whether statistics of a table are collected in the background when a query first meets it."""
     stats_dir: str = ""
@@ -54,6 +56,12 @@ def _count(text: str) -> int:
     raise ValueError("a whole number from 1 to 2147483647")
 
 
+def _size(text: str) -> int:
+    if text.isascii() and text.isdigit() and int(text) < 2**63:
+        return int(text)
+    raise ValueError("a number of bytes, 0 or more")
+
+
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     if all(name in PASS_NAMES for name in names):
@@ -72,6 +80,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "filter_budget_ms": _count,
     "filter_file_ms": _count,
     "dips_ranges": _count,
+    "limit_driver_bytes": _size,
     "stats_auto": _boolean,
     "stats_dir": _text,
     "history": _count,

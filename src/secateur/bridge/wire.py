@@ -322,11 +322,14 @@ def encode_edit(
     relies: Collection[int] = (),
     runtime: Wire | None = None,
     first: Mask | None = None,
+    driver: bool = False,
 ) -> Wire:
     """The edit that drops every file of the scan that is not kept and puts conditions above what is left."""
     edit = encode_skip(scan, keep, counted=counted)
     if first is not None:
         edit["first"] = encode_mask(first & keep)
+    if driver:
+        edit["driver"] = 1
     if relies:
         edit["relies"] = sorted(relies)
     if runtime is not None:

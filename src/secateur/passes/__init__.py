@@ -73,6 +73,8 @@ class Decision:
     """What scans are narrowed by while the query runs."""
     first: Mapping[int, Mask] = field(default_factory=dict)
     """Files to be read before the others, where Spark reads on only until it has enough rows."""
+    driver: frozenset[int] = frozenset()
+    """Scans that the driver may read itself, without a Spark job."""
 
 
 def run_passes(
@@ -102,6 +104,7 @@ def run_passes(
     relies: dict[int, frozenset[int]] = {}
     runtime: dict[int, Asked] = {}
     first: dict[int, Mask] = {}
+    driver: frozenset[int] = frozenset()
     shared: dict[object, Any] = {}
     for pass_ in passes:
         if query.stage not in pass_.stages or (enabled is not None and pass_.name not in enabled):
@@ -122,13 +125,14 @@ def run_passes(
         for id_, others in outcome.relies.items():
             relies[id_] = relies.get(id_, frozenset()) | others
         first.update(outcome.first)
+        driver |= outcome.driver
         runtime = {**outcome.runtime, **runtime}  # a scan waits for one thing, the first that it was given
         concerned = {*outcome.kept, *outcome.implied, *outcome.runtime, *(id_ for id_, _ in outcome.reasons)}
         for id_, mask in kept.items():
             if id_ not in concerned:
                 continue
             records[id_] += (PassRecord(pass_.name, _count(before[id_]), _count(mask), ms),)
-    return Decision(kept, records, reasons, counted, implied, joins, relies, runtime, first)
+    return Decision(kept, records, reasons, counted, implied, joins, relies, runtime, first, driver)
 
 
 def _run(pass_: Pass, known: Known, scans: tuple[int, ...]) -> tuple[Outcome, float]:
@@ -148,7 +152,7 @@ def _check(outcome: Outcome, known: Known, scans: tuple[int, ...]) -> None:
     if not {id_ for id_, _ in outcome.reasons} <= set(scans):
         raise ValueError("it gave a reason for a scan that is not in the query")
     kept, random = known.kept, random_scans(known.query)
-    for id_ in (*outcome.kept, *outcome.implied, *outcome.runtime, *outcome.first):
+    for id_ in (*outcome.kept, *outcome.implied, *outcome.runtime, *outcome.first, *outcome.driver):
         if id_ in random:
             raise ValueError(f"it narrowed scan {id_}, which is below something random")
         if id_ not in kept:

@@ -21,6 +21,8 @@ class Limits:
     file_seconds: float = 0.001
     ranges: int = 1000
     """How many ranges a predicate has at most that one table sends to another."""
+    driver_bytes: int = 1 << 20
+    """How large the files may be, together, that the driver reads itself for a LIMIT; 0: none is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,5 +86,7 @@ class Outcome:
     """For a narrowed scan, others whose files have to be as they were listed: its mask rests on what they hold."""
     first: Mapping[int, Mask] = field(default_factory=dict)
     """Files that are worth reading before the others, as long as not all rows are needed."""
+    driver: frozenset[int] = frozenset()
+    """Scans of which so little is left that the driver may read it itself, without a Spark job."""
     runtime: Mapping[int, Asked] = field(default_factory=dict)
     """Scans that are to be narrowed once more while the query runs, by what a subquery tells."""

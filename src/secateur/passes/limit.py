@@ -9,7 +9,7 @@ and above 5 in the others::
 
 Only files all of whose rows match count, with row counts that are exact (rule S4): which rows of the other files match
 nobody knows before reading them. If they hold too few rows, no file is skipped, but they are read first: Spark reads on
-only until it has enough.
+only until it has enough. If the files that are kept are small, the driver may read them itself.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from secateur.passes.contract import Known, Outcome
+from secateur.passes.driver import is_for_driver
 from secateur.passes.limited import Limited, fully_matching, limited_scans, sure_rows
 from secateur.report.summary import Reason
 from secateur.stats.filestats import Mask
@@ -26,6 +27,7 @@ def limit_files(known: Known) -> Outcome:
     """Keep of every scan below a LIMIT the fewest fully matching files with enough rows, or have those read first."""
     kept: dict[int, Mask] = {}
     first: dict[int, Mask] = {}
+    driver: set[int] = set()
     reasons: list[tuple[int, Reason]] = []
     for limited in limited_scans(known, ordered=False):
         id_ = limited.scan.id
@@ -36,11 +38,14 @@ def limit_files(known: Known) -> Outcome:
             reasons.append((id_, _too_few(limited, int(rows.sum()))))
             if 0 < np.count_nonzero(rows) < np.count_nonzero(before):
                 first[id_] = rows > 0
-        elif len(chosen) < np.count_nonzero(before):
-            mask = np.zeros(len(before), dtype=np.bool_)
-            mask[chosen] = True
+            continue
+        mask = np.zeros(len(before), dtype=np.bool_)
+        mask[chosen] = True
+        if len(chosen) < np.count_nonzero(before):
             kept[id_] = mask
-    return Outcome(kept, tuple(reasons), counted=frozenset(kept), first=first)
+        if is_for_driver(limited, mask, known):
+            driver.add(id_)
+    return Outcome(kept, tuple(reasons), counted=frozenset(kept), first=first, driver=frozenset(driver))
 
 
 def fewest(

@@ -130,6 +130,8 @@ def _continued(before: ScanSummary, late: ScanSummary) -> ScanSummary:
 
 
 def _not_asked(scan: ScanSummary) -> ScanSummary:
+    if scan.runtime[-1].name == "driver":  # a job reads the same files
+        return replace(scan, runtime=scan.runtime[:-1])
     text = f"{scan.table} cannot be narrowed at run time: its scan, or what lies below the sort, does not allow it"
     return replace(scan, runtime=(), reasons=(*scan.reasons, Reason("not-asked", text)))
 
@@ -140,6 +142,8 @@ def _ran(story: _Story, done: Mapping[str, Any]) -> _Story:
     before = story.scans.get(key)
     if before is None or not before.runtime:
         return story
+    if "driver" in done:
+        return replace(story, scans={**story.scans, key: _read_by_driver(before, done)})
     told = json.loads(done["told"]) if done["told"] else {}
     step = replace(
         before.runtime[-1],
@@ -160,6 +164,14 @@ def _ran(story: _Story, done: Mapping[str, Any]) -> _Story:
         text = f"{scan.table} was not narrowed at run time: {step.plan}, but they hold too few rows"
         scan = replace(scan, reasons=(*scan.reasons, Reason("wave-too-few", text)))
     return replace(story, scans={**story.scans, key: scan})
+
+
+def _read_by_driver(scan: ScanSummary, done: Mapping[str, Any]) -> ScanSummary:
+    """The scan after the driver read its rows, or tried to."""
+    if not done["failed"]:
+        return replace(scan, runtime=(*scan.runtime[:-1], replace(scan.runtime[-1], ms=round(done["ns"] / 1e6, 3))))
+    text = f"{scan.table} was read by a Spark job, since the driver could not: {done['failed']}"
+    return replace(scan, runtime=scan.runtime[:-1], reasons=(*scan.reasons, Reason("runtime-failed", text)))
 
 
 def _removed(scan: ScanSummary) -> ScanSummary:

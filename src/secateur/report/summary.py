@@ -58,6 +58,8 @@ class RuntimeStep:
     >>> step = RuntimeStep("waves", "the first 4 files are read", "ts >= 2024-05-01 00:00:00Z", 2000, 20, 1.5)
     >>> step.name, step.files_before, step.files_after
     ('waves', 2000, 20)
+
+    The step ``driver`` narrows nothing: its numbers of files stay None.
     """
 
     name: str

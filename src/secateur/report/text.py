@@ -73,7 +73,8 @@ def _scan(scan: ScanSummary) -> list[str]:
     for condition in scan.implied:
         lines += _wrapped(f"implied: {condition}", "    ")
     for step in scan.runtime:
-        lines += _wrapped(f"{step.name}: {step.plan}", "    ")
+        took = f", in {step.ms:.1f} ms" if step.ms is not None and step.files_after is None else ""
+        lines += _wrapped(f"{step.name}: {step.plan}{took}", "    ")
         if step.files_before is not None and step.files_after is not None:
             lines += _wrapped(
                 f"{step.name}: {step.files_before:,} → {step.files_after:,} files at run time"

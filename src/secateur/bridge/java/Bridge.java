@@ -99,6 +99,7 @@ public final class Bridge {
     if (installed.put(session.extensions(), Boolean.TRUE) == null) {
       session.extensions().injectPreCBORule(new RulesOf(this));
       comeFirst(session.extensions());
+      session.extensions().injectPlannerStrategy(new DriverLimit.Of(this));
     }
     addLateRule(session);
   }

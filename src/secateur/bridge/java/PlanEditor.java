@@ -33,6 +33,7 @@ final class PlanEditor {
   private final Asked[] asked; // per scan, what it is to ask at run time, null if nothing
   private BitSet first = null; // of the only scan, files to be read before the others
   private BitSet skipped = null; // of the same, those that are not read
+  private int driver = -1; // the scan that the driver may read itself, if the plan ends with a LIMIT
   private int next = 0;
   final int[] changed; // per scan, files that Python skipped and that are kept, since they are not as they were listed
   private final Map unchanged = new IdentityHashMap(); // per file set, the files that were looked at and are as they were listed
@@ -82,6 +83,7 @@ final class PlanEditor {
         skipped = all;
         if (first.length() > scan.files.count || first.intersects(skipped)) throw new IllegalStateException("files that are not read are to come first");
       }
+      if (edit.get("driver") != null && scans.size() == 1 && asked[id] == null && first == null && changed[id] == 0) driver = id;
       if (skip.isEmpty()) continue;
       pruned = true;
       edits[id] = skip.cardinality() == scan.files.count && !state.observed ? empty(scan) : scan.without(skip);
@@ -158,6 +160,7 @@ final class PlanEditor {
     LogicalPlan ordered = first == null ? null : firstThingsFirst(plan);
     LogicalPlan edited = ordered == null ? edit(plan) : ordered;
     if (next != scans.size()) throw new IllegalStateException("the plan has " + scans.size() + " scans, but " + next + " were met");
+    if (driver >= 0) asking[driver] = DriverLimit.mark(edited, new DriverRows((Scan) scans.get(driver), state));
     return edited;
   }
 
