@@ -23,12 +23,12 @@ import pyarrow as pa
 
 from bench import trails
 from bench.report import report
-from secateur.passes.contract import Known, Limits
-from secateur.passes.filter import filter_files
-from secateur.query.expressions import And, Column, Compare, Expression, In, Literal, Value
-from secateur.query.plan import Filter, Query, Scan
-from secateur.query.types import parse_type
-from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
+from secateur.passes.contract import Limits, PassInput
+from secateur.passes.filter.filter import prune_by_filter
+from secateur.plan.expressions import And, Column, Compare, Expression, In, Literal, Value
+from secateur.plan.nodes import Filter, Query, Scan
+from secateur.plan.types import parse_type
+from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
 
 FILES = 1_000_000
 REPEATS = 20
@@ -86,7 +86,7 @@ def decide(stats: FileStats, case: Case) -> int:
     scan = Scan(0, "lake.events", "parquet", "bench", case.columns, files=stats.count)
     whole = np.ones(stats.count, np.bool_)
     query = Query(1, "early", Filter(case.condition, scan))
-    outcome = filter_files(Known(query, {0: stats}, {0: whole}, Limits(filter_seconds=60)))
+    outcome = prune_by_filter(PassInput(query, {0: stats}, {0: whole}, Limits(filter_seconds=60)))
     return int(np.count_nonzero(outcome.kept.get(0, whole)))
 
 

@@ -28,7 +28,7 @@ from tools.sessions import local_session
 
 import secateur
 from bench.report import heap_used, report
-from secateur.stats.delta import DeltaSource
+from secateur.stats.formats.delta import DeltaSource
 
 REPEATS = 20
 HELD = 200_000

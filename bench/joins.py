@@ -20,12 +20,12 @@ from time import process_time
 import numpy as np
 import pyarrow as pa
 
-from secateur.passes.contract import Known, Outcome
-from secateur.passes.dips import dip_files
-from secateur.query.expressions import Alias, And, Column, Compare, Expression
-from secateur.query.plan import Aggregate, Join, Plan, Query, Scan
-from secateur.query.types import parse_type
-from secateur.stats.filestats import ColumnStats, FileStats, Mask, ScanColumn
+from secateur.passes.contract import PassInput, PassResult
+from secateur.passes.joins.join_ranges import prune_by_join_ranges
+from secateur.plan.expressions import Alias, And, Column, Compare, Expression
+from secateur.plan.nodes import Aggregate, Join, Plan, Query, Scan
+from secateur.plan.types import parse_type
+from secateur.stats.file_stats import ColumnStats, FileStats, Mask, ScanColumn
 
 COUNTS = (1_000, 100_000)
 GOALS = {1_000: 20.0, 100_000: 150.0}
@@ -64,8 +64,8 @@ class Tables:
         self.kept[scan.id] = mask
         return scan, [Column(c.id, c.name, c.type) for c in read]
 
-    def ask(self, plan: Plan) -> Outcome:
-        return dip_files(Known(Query(1, "late", plan), self.stats, self.kept))
+    def ask(self, plan: Plan) -> PassResult:
+        return prune_by_join_ranges(PassInput(Query(1, "late", plan), self.stats, self.kept))
 
 
 def inner(left: Plan, right: Plan, *pairs: tuple[Expression, Expression]) -> Join:

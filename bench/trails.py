@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from secateur.query.expressions import Call, Column, Compare, Expression, IsNotNull, Like, Literal, StartsWith
-from secateur.query.types import BOOLEAN, DataType, parse_type
-from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
+from secateur.plan.expressions import Call, Column, Compare, Expression, IsNotNull, Like, Literal, StartsWith
+from secateur.plan.types import BOOLEAN, DataType, parse_type
+from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
 
 STRING, INT, DOUBLE = parse_type("string"), parse_type("int"), parse_type("double")
 DECIMAL = parse_type("decimal(8,2)")

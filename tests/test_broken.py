@@ -19,12 +19,13 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur import decide, passes
+from secateur import passes
 from secateur.bridge import jvm
 from secateur.bridge.wire import decode_query
-from secateur.decide import Decider
 from secateur.passes import Pass
-from secateur.passes.contract import Known, Outcome
+from secateur.passes.contract import PassInput, PassResult
+from secateur.session import planner as decide
+from secateur.session.planner import Planner
 
 EXPECTED = [5]
 
@@ -58,7 +59,7 @@ def unpruned(pruner: secateur.Pruner) -> bool:
 def test_an_exception_in_a_pass(
     spark: SparkSession, pruner: secateur.Pruner, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(known: Known) -> Outcome:
+    def broken(known: PassInput) -> PassResult:
         raise ZeroDivisionError("on purpose")
 
     real = passes.run_passes
@@ -71,8 +72,8 @@ def test_an_exception_in_a_pass(
 def test_a_pass_that_brings_files_back_or_answers_nonsense(
     spark: SparkSession, pruner: secateur.Pruner, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def nonsense(known: Known) -> Outcome:
-        return Outcome({0: np.zeros(2, dtype=np.bool_)})
+    def nonsense(known: PassInput) -> PassResult:
+        return PassResult({0: np.zeros(2, dtype=np.bool_)})
 
     real = passes.run_passes
     monkeypatch.setattr(decide, "run_passes", lambda *a, **k: real(*a, **k, passes=(Pass("filter", nonsense),)))
@@ -290,7 +291,7 @@ def test_a_case_class_without_the_field_leaves_the_plan_alone(
 
 
 def test_a_decider_answers_everything() -> None:
-    decider = Decider(None, None)  # type: ignore[arg-type]
+    decider = Planner(None, None)  # type: ignore[arg-type]
     for request in ("", "[]", "{}", '{"op": "dance"}', '{"op": "set"}', "null", '{"op": "decide", "options": 3}'):
         answer = json.loads(decider.answer(request))
         assert answer["code"] in ("decide-failed", "decode-failed")

@@ -109,16 +109,16 @@ def test_what_was_evaluated_once_is_not_asked_again(
     spark: SparkSession, pruner: secateur.Pruner, cities: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    from secateur.questions import Questions
+    from secateur.session.constant_folding import ConstantFolding
 
-    real = Questions.ask
+    real = ConstantFolding.ask
 
-    def counted(self: Questions, call: int, questions: Any) -> Any:
+    def counted(self: ConstantFolding, call: int, questions: Any) -> Any:
         open_ = real(self, call, questions)
         asked.extend(len(q["rows"]) for q in open_)
         return open_
 
-    monkeypatch.setattr(Questions, "ask", counted)
+    monkeypatch.setattr(ConstantFolding, "ask", counted)
     query = "SELECT * FROM cities WHERE reverse(city) = 'nilreB'"
     assert len(spark.sql(query).collect()) == 3
     assert asked == [len(CITIES) - 1]

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur.options import NAMES, Options, as_text, parse_option
+from secateur.session.options import NAMES, Options, as_text, parse_option
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

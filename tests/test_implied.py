@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import secateur
 from secateur.bridge.metrics import rows_read
-from secateur.passes import implied
+from secateur.passes.filter import implied_predicates as implied
 from tests.fixtures import Same
 from tests.fuzz.regressions import settings
 

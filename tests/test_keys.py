@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 import secateur
 from secateur.bridge.metrics import rows_read
-from secateur.passes import keys
-from secateur.passes.compared import compared as compared_rows
+from secateur.passes.joins import join_keys as keys
+from secateur.passes.limits.runtime_row_filter import row_filter as compared_rows
 from secateur.report.summary import ScanSummary, Summary
 from tests.fixtures import Same
 
@@ -77,14 +77,14 @@ def test_keys_choose_files(spark: SparkSession, same: Same, star: str) -> None:
                        "f_null = k_null"]  # fmt: skip
     for on in conditions:
         query = f"SELECT f_key, name FROM fact JOIN dim ON {on} WHERE name LIKE '%71%' AND name LIKE '9%'"
-        compared = same(lambda query=query: spark.sql(query))  # type: ignore[misc]
-        assert compared.rows, on
-        (step,) = fact_of(compared.summary).runtime
+        row_filter = same(lambda query=query: spark.sql(query))  # type: ignore[misc]
+        assert row_filter.rows, on
+        (step,) = fact_of(row_filter.summary).runtime
         assert step.name == "keys"
         assert step.files_before == FACT
         assert step.files_after is not None
         assert 0 < step.files_after < FACT / 2, on
-        assert compared.files <= step.files_after + 2, on  # and the dimension, twice
+        assert row_filter.files <= step.files_after + 2, on  # and the dimension, twice
 
 
 @pytest.mark.parametrize("adaptive", ["true", "false"])
@@ -97,9 +97,9 @@ def test_a_map_of_bits_tells_many_keys(
     try:
         for on in ("f_key = key", "f_day = k_day", "f_ts = k_ts"):
             query = f"SELECT f_key, name FROM fact JOIN dim ON {on} WHERE name LIKE '%71%' AND name LIKE '9%'"
-            compared = same(lambda query=query: spark.sql(query))  # type: ignore[misc]
-            assert compared.rows
-            assert compared.files < FACT / 2
+            row_filter = same(lambda query=query: spark.sql(query))  # type: ignore[misc]
+            assert row_filter.rows
+            assert row_filter.files < FACT / 2
     finally:
         spark.conf.set("spark.sql.adaptive.enabled", str(before))
 
@@ -119,7 +119,7 @@ def test_the_least_and_greatest_key_skip_row_groups(
         read = []
         for way in (compared_rows, lambda *_: None):
             with monkeypatch.context() as patched:
-                patched.setattr(keys, "compared", way)
+                patched.setattr(keys, "row_filter", way)
                 frame = spark.sql(f"SELECT many.k FROM many JOIN few ON {on} WHERE {few}")
                 assert sorted(row.k for row in frame.collect()) == [717, 1717]
                 read.append(rows_read(frame))
@@ -128,11 +128,11 @@ def test_the_least_and_greatest_key_skip_row_groups(
 
 def test_no_key_reads_no_file(spark: SparkSession, same: Same, star: str) -> None:
     query = "SELECT f_key, name FROM fact JOIN dim ON f_key = key WHERE name LIKE '%x%' AND name LIKE '9%'"
-    compared = same(lambda: spark.sql(query))
-    assert compared.rows == []
-    (step,) = fact_of(compared.summary).runtime
+    row_filter = same(lambda: spark.sql(query))
+    assert row_filter.rows == []
+    (step,) = fact_of(row_filter.summary).runtime
     assert not step.files_after  # None: Spark saw that the other side is empty, and did not even ask
-    assert compared.files <= 2  # the dimension, twice
+    assert row_filter.files <= 2  # the dimension, twice
 
 
 @pytest.mark.parametrize("join", ["LEFT SEMI", "LEFT ANTI", "LEFT", "RIGHT", "FULL"])
@@ -154,17 +154,17 @@ def test_two_columns_by_one_side_are_two_questions(spark: SparkSession, same: Sa
     small = "(SELECT key FROM dim WHERE name LIKE '%71%' AND name LIKE '9%')"
     query = f"""SELECT a.f_key FROM fact a JOIN {small} ON a.f_key = key
         UNION ALL SELECT b.f_key FROM fact b JOIN {small} ON b.f_null + 500 = key"""
-    compared = same(lambda: spark.sql(query))
-    assert compared.rows
+    row_filter = same(lambda: spark.sql(query))
+    assert row_filter.rows
 
 
 def test_a_chain_of_joins(spark: SparkSession, same: Same, star: str) -> None:
     query = """SELECT a.f_key, b.f_key, name FROM fact a JOIN fact b ON a.f_key = b.f_int + 700
         JOIN dim ON b.f_key = key
         WHERE name LIKE '%71%' AND name LIKE '9%'"""
-    compared = same(lambda: spark.sql(query))
-    assert sorted((a, b) for a, b, _ in compared.rows) == [(879, 179), (1879, 1179)]
-    assert compared.files < compared.plain_files
+    row_filter = same(lambda: spark.sql(query))
+    assert sorted((a, b) for a, b, _ in row_filter.rows) == [(879, 179), (1879, 1179)]
+    assert row_filter.files < row_filter.plain_files
 
 
 def test_keys_of_one_table_feed_the_next(spark: SparkSession, same: Same, star: str, lake: Path) -> None:
@@ -181,12 +181,12 @@ def test_keys_of_one_table_feed_the_next(spark: SparkSession, same: Same, star: 
         spark.read.parquet(str(lake / name)).createOrReplaceTempView(name)
     query = """SELECT f_key, called FROM fact JOIN shops ON f_key = shop JOIN regions ON region = regions.id
         WHERE called LIKE '%3' AND called LIKE '4%'"""
-    compared = same(lambda: spark.sql(query))
-    assert len(compared.rows) == 40
-    steps = {scan.files_total: scan.runtime for scan in compared.summary.scans}
+    row_filter = same(lambda: spark.sql(query))
+    assert len(row_filter.rows) == 40
+    steps = {scan.files_total: scan.runtime for scan in row_filter.summary.scans}
     assert [(step.files_before, step.files_after) for step in steps[10]] == [(10, 1)]
     assert [(step.files_before, step.files_after) for step in steps[FACT]] == [(FACT, 2)]
-    assert compared.files == 2 + 2 * 1 + 2 * 1  # the others are read for their keys, too
+    assert row_filter.files == 2 + 2 * 1 + 2 * 1  # the others are read for their keys, too
 
 
 def test_it_does_not_pay_for_small_tables(
@@ -204,11 +204,11 @@ def test_when_nobody_answers_all_files_are_read(
     def broken(*_: object) -> None:
         raise RuntimeError("broken on purpose")
 
-    monkeypatch.setattr(keys.Keys, "condition", broken)
+    monkeypatch.setattr(keys.JoinKeys, "condition", broken)
     query = "SELECT f_key, name FROM fact JOIN dim ON f_key = key WHERE name LIKE '%71%' AND name LIKE '9%'"
-    compared = same(lambda: spark.sql(query))
-    assert "broken on purpose" in str(compared.summary)
-    assert fact_of(compared.summary).files_kept == FACT
+    row_filter = same(lambda: spark.sql(query))
+    assert "broken on purpose" in str(row_filter.summary)
+    assert fact_of(row_filter.summary).files_kept == FACT
 
 
 @pytest.mark.parametrize("few", [0, 1_000])
@@ -230,8 +230,8 @@ def test_a_file_without_statistics_is_read(
         secateur.collect(spark, f"{tmp_path}/{name}")
         spark.read.parquet(f"{tmp_path}/{name}").createOrReplaceTempView(name)
     query = "SELECT f_key FROM fact JOIN dim ON f_key = key WHERE name LIKE '%2' AND length(name) = 2"
-    compared = same(lambda: spark.sql(query))
-    assert [row.f_key for row in compared.rows] == [5_000]
-    (scan,) = (s for s in compared.summary.scans if s.files_total == 7)
+    row_filter = same(lambda: spark.sql(query))
+    assert [row.f_key for row in row_filter.rows] == [5_000]
+    (scan,) = (s for s in row_filter.summary.scans if s.files_total == 7)
     (step,) = scan.runtime
     assert (step.files_before, step.files_after) == (7, 1)

@@ -147,8 +147,8 @@ def test_a_spark_job_makes_them(spark: SparkSession, lake: Path, monkeypatch: py
     for i in range(7):
         pq.write_table(pa.table({"x": [0, i, 99], "s": ["a", None, "z"]}), folder / f"{i}.parquet")
     (folder / "broken.parquet").write_bytes(b"PAR1 no PAR1")
-    monkeypatch.setattr("secateur.stats.collect._UNFIT", set())
-    monkeypatch.setattr("secateur.stats.collect._read_here", None)
+    monkeypatch.setattr("secateur.stats.collect.collector._UNFIT", set())
+    monkeypatch.setattr("secateur.stats.collect.collector._read_here", None)
     pq.read_table(folder / "1.parquet")
     monkeypatch.setattr("secateur.stats.registry.collect_listing", _on_executors)
     report = secateur.collect(spark, spark.read.schema("x long, s string").parquet(str(folder)), ranges=3)
@@ -158,7 +158,7 @@ def test_a_spark_job_makes_them(spark: SparkSession, lake: Path, monkeypatch: py
 
 
 def _on_executors(*args: object, **options: object) -> object:
-    from secateur.stats.collect import collect_listing
+    from secateur.stats.collect.collector import collect_listing
 
     return collect_listing(*args, **options, direct_limit=0)  # type: ignore[arg-type]
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur.passes import keys
+from secateur.passes.joins import join_keys as keys
 from tests.fixtures import Same
 
 FILES = 20

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur.stats import footers
-from secateur.stats.segment import encode
+from secateur.stats.collect import footers
+from secateur.stats.store.segment import encode
 from tests.fixtures import Same
 from tests.fuzz.regressions import settings
 
@@ -154,7 +154,7 @@ def test_segments_without_fields_say_nothing_of_them(
         names = [name for name in table.column_names if name != "fields" and not name.startswith("n:")]
         return encode(table.select(names))
 
-    monkeypatch.setattr("secateur.stats.store.encode", as_before)
+    monkeypatch.setattr("secateur.stats.store.store.encode", as_before)
     secateur.collect(spark, str(path))
     monkeypatch.undo()
     assert same(lambda: spark.read.parquet(str(path)).where("s.a > 1")).files == 3

@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import secateur
 from secateur.bridge.metrics import files_read, rows_read
-from secateur.passes import waves
-from secateur.passes.compared import compared as compared_rows
-from secateur.runtime import Awaited
+from secateur.passes.limits import topk_probe as waves
+from secateur.passes.limits.runtime_row_filter import row_filter as compared_rows
+from secateur.session.runtime_answers import RuntimeAnswers
 from tests.fixtures import Same
 
 FILES, ROWS = 40, 1000
@@ -91,7 +91,7 @@ def step(pruner: secateur.Pruner) -> secateur.RuntimeStep | None:
     return next((step for scan in pruner.last.scans for step in scan.runtime), None)
 
 
-def compared(spark: SparkSession, pruner: secateur.Pruner, sql: str) -> tuple[list[Any], int]:
+def row_filter(spark: SparkSession, pruner: secateur.Pruner, sql: str) -> tuple[list[Any], int]:
     """The rows with secateur, in order, after they were found to be those without; and the files that were read."""
     with pruner.paused():
         expected = spark.sql(sql).collect()
@@ -108,7 +108,7 @@ def test_every_type_and_order(
 ) -> None:
     for key in ("x", "d", "t", "s", "day", "n", "ts", "tie", "-x"):
         sql = f"SELECT {key} FROM t WHERE y = 3 ORDER BY {key} {direction} NULLS {nulls} LIMIT 5"
-        rows, read = compared(spark, pruner, sql)
+        rows, read = row_filter(spark, pruner, sql)
         assert len(rows) == 5
         done = step(pruner)
         if key in ("s", "day", "n", "ts") or (key in ("x", "-x") and nulls == "LAST"):
@@ -128,7 +128,7 @@ def test_every_format(spark: SparkSession, pruner: secateur.Pruner, table: Path,
         f"SELECT s, ts FROM {source} WHERE y * 2 = 6 ORDER BY ts, s LIMIT 3 OFFSET 2",
         f"SELECT count(*), sum(id) FROM (SELECT id FROM {source} WHERE y < 2 ORDER BY s DESC LIMIT 4)",
     ):
-        _, read = compared(spark, pruner, sql)
+        _, read = row_filter(spark, pruner, sql)
         done = step(pruner)
         assert done is not None, sql
         assert (done.files_before, done.files_after) == (FILES, 1), sql
@@ -159,7 +159,7 @@ def test_every_format(spark: SparkSession, pruner: secateur.Pruner, table: Path,
 def test_how_many_files_are_left(
     spark: SparkSession, pruner: secateur.Pruner, table: Path, sql: str, after: int | None
 ) -> None:
-    compared(spark, pruner, sql)
+    row_filter(spark, pruner, sql)
     done = step(pruner)
     assert (done.files_after if done else None) == after
 
@@ -183,7 +183,7 @@ def test_joins(
     spark: SparkSession, pruner: secateur.Pruner, table: Path, sql: str, waves: bool, broadcast: str
 ) -> None:
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", broadcast)
-    compared(spark, pruner, sql)
+    row_filter(spark, pruner, sql)
     done = step(pruner)
     assert (done is not None) == waves, str(pruner.last)
     if done is not None:
@@ -209,7 +209,7 @@ def test_spark_prunes_by_the_other_side(
     sql = f"SELECT id, label FROM {source} JOIN few ON {by} WHERE label = 'l1' AND y < 90 ORDER BY id DESC, k LIMIT 1"
     frame = spark.sql(sql)
     assert "dynamicpruning" in frame._jdf.queryExecution().optimizedPlan().toString()
-    compared(spark, pruner, sql)
+    row_filter(spark, pruner, sql)
     done = step(pruner)
     assert done is not None, str(pruner.last)
     assert done.files_after == 1
@@ -276,14 +276,14 @@ def test_the_boundary_skips_row_groups(
         read = []
         for way in (compared_rows, lambda *_: None):
             with monkeypatch.context() as patched:
-                patched.setattr(waves, "compared", way)
+                patched.setattr(waves, "row_filter", way)
                 frame = spark.sql(f"SELECT * FROM t WHERE y = 3 ORDER BY {key} LIMIT 3")
                 read.append((frame.collect(), rows_read(frame)))
         assert read[0][0] == read[1][0], key
         assert (read[0][1] < read[1][1]) == compares, key
     spark.conf.set("spark.sql.execution.reuseSubquery", "false")
     try:
-        rows, files = compared(spark, pruner, "SELECT * FROM t WHERE y = 3 ORDER BY id DESC LIMIT 3")
+        rows, files = row_filter(spark, pruner, "SELECT * FROM t WHERE y = 3 ORDER BY id DESC LIMIT 3")
         assert len(rows) == files == 3
     finally:
         spark.conf.unset("spark.sql.execution.reuseSubquery")
@@ -301,7 +301,7 @@ def test_minus_zero_is_no_group_of_its_own(
 
 def test_no_rows_at_all(spark: SparkSession, pruner: secateur.Pruner, table: Path) -> None:
     assert spark.sql("SELECT x FROM t WHERE y = 3 ORDER BY x LIMIT 0").collect() == []
-    compared(spark, pruner, "SELECT id FROM t WHERE y = 3 AND id < 0 ORDER BY id LIMIT 5")
+    row_filter(spark, pruner, "SELECT id FROM t WHERE y = 3 AND id < 0 ORDER BY id LIMIT 5")
 
 
 def test_explained_but_not_run(spark: SparkSession, pruner: secateur.Pruner, table: Path) -> None:
@@ -371,7 +371,7 @@ SQL = "SELECT id, s FROM t WHERE y = 3 ORDER BY id DESC LIMIT 5"
 def test_a_data_frame_that_runs_again_and_one_that_is_cached(
     spark: SparkSession, pruner: secateur.Pruner, table: Path, lake: Path
 ) -> None:
-    rows, _ = compared(spark, pruner, SQL)
+    rows, _ = row_filter(spark, pruner, SQL)
     frame = spark.sql(SQL)
     assert frame.collect() == rows == frame.collect()
     assert frame.count() == 5
@@ -416,7 +416,7 @@ def test_whatever_breaks_at_run_time_the_query_runs(
         expected = spark.sql(sql).collect()
     frame = planned(spark.sql(sql))
 
-    def instead(self: Awaited, id_: str, values: Any, stats: Any) -> tuple[Any, str]:
+    def instead(self: RuntimeAnswers, id_: str, values: Any, stats: Any) -> tuple[Any, str]:
         if broken == "raises":
             raise RuntimeError("broken on purpose")
         if broken == "late":
@@ -430,7 +430,7 @@ def test_whatever_breaks_at_run_time_the_query_runs(
             for entry in list(pruner._registry._entries):
                 del pruner._registry._entries[entry]
         case "raises" | "nonsense" | "late":
-            monkeypatch.setattr(Awaited, "answer", instead)
+            monkeypatch.setattr(RuntimeAnswers, "answer", instead)
     if broken == "late":
         spark.conf.set("spark.secateur.budget.ms", "100")
     if broken == "paused":

@@ -8,9 +8,9 @@ print(pruner.last)                   # what was skipped, and why the rest was no
 """
 
 from secateur.errors import AttachError, OptionError, SecateurError
-from secateur.pruner import Pruner, attach, collect
 from secateur.report.summary import JoinRecord, PassRecord, PlanningTime, Reason, RuntimeStep, ScanSummary, Summary
-from secateur.stats.collect import CollectReport
+from secateur.session.pruner import Pruner, attach, collect
+from secateur.stats.collect.collector import CollectReport
 
 __version__ = "0.1.0"
 

@@ -14,7 +14,7 @@ class SecateurError(Exception):
 class OptionError(SecateurError, ValueError):
     """An option has an unknown name or a value that it cannot take.
 
-    >>> from secateur.options import parse_options
+    >>> from secateur.session.options import parse_options
     >>> parse_options({"enabled": "perhaps"})
     Traceback (most recent call last):
     secateur.errors.OptionError: spark.secateur.enabled = 'perhaps' is not valid: it takes true or false

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur import decide
 from secateur.bridge.wire import decode_expression, decode_query, encode_skip
 from secateur.errors import WireError
-from secateur.passes.predicates import scan_predicates
-from secateur.query.expressions import And, Call, Column, In, Literal, Opaque, conjuncts, walk
-from secateur.query.plan import Query, Scan
-from secateur.query.types import parse_type
-from secateur.query.values import decode_value
+from secateur.passes.filter.predicates import scan_predicates
+from secateur.plan.expressions import And, Call, Column, In, Literal, Opaque, conjuncts, walk
+from secateur.plan.nodes import Query, Scan
+from secateur.plan.types import parse_type
+from secateur.plan.values import decode_value
+from secateur.session import planner as decide
 
 BIGINT = parse_type("bigint")
 A: dict[str, Any] = {"a": 1, "n": "a", "t": "bigint"}

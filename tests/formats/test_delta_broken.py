@@ -103,7 +103,7 @@ def test_a_missing_file(spark: SparkSession, pruner: secateur.Pruner, table: Pat
 def test_a_python_that_fails(
     spark: SparkSession, pruner: secateur.Pruner, same: Same, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from secateur import decide
+    from secateur.session import planner as decide
 
     def broken(*_: object, **__: object) -> object:
         raise RuntimeError("broken on purpose")

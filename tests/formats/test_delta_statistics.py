@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import secateur
 from secateur.bridge.metrics import files_read
-from secateur.query.types import parse_type
-from secateur.stats.delta import DeltaSource, DeltaTable, Field
-from secateur.stats.filestats import ScanColumn
+from secateur.plan.types import parse_type
+from secateur.stats.file_stats import ScanColumn
+from secateur.stats.formats.delta import DeltaSource, DeltaTable, Field
 from tests.formats.delta import Alone, append, read
 
 pytestmark = pytest.mark.usefixtures("patient")
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("patient")
 
 def table(type_: str, low: list[object], high: list[object], **given: object) -> DeltaTable:
     """Files of ten rows with these bounds, as they come from the log."""
-    from secateur.stats.delta import _facts
+    from secateur.stats.formats.delta import _facts
 
     count = len(low)
     kind = parse_type(type_)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur.runtime import files_to_skip
+from secateur.session.runtime_answers import files_to_skip
 from tests.fixtures import Same
 from tests.formats.delta import FILES, Alone, append, create, out_of_reach, read, rows
 

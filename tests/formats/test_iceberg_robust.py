@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 import secateur
-from secateur.stats import iceberg
+from secateur.stats.formats import iceberg
 from tests.formats.conftest import Ice, away, local
 
 ERRORS = (PySparkException, Py4JJavaError)

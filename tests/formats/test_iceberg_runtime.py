@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from secateur.bridge.metrics import files_read
-from secateur.query.types import parse_type
-from secateur.runtime import files_to_skip
-from secateur.stats.filestats import ColumnStats, FileStats
+from secateur.plan.types import parse_type
+from secateur.session.runtime_answers import files_to_skip
+from secateur.stats.file_stats import ColumnStats, FileStats
 from tests.formats.conftest import Ice, IceTables
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from secateur.passes import implied
+from secateur.passes.filter import implied_predicates as implied
 from tests.fixtures import Same
 from tests.formats.conftest import IceTables
 

@@ -11,15 +11,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur import decide
 from secateur.bridge.metrics import files_read
 from secateur.passes import PASSES, Decision, Pass, run_passes
-from secateur.passes.contract import Known, Outcome
-from secateur.query.plan import Query
-from secateur.stats.filestats import FileStats, Mask
+from secateur.passes.contract import PassInput, PassResult
+from secateur.plan.nodes import Query
+from secateur.session import planner as decide
+from secateur.stats.file_stats import FileStats, Mask
 
 
-def only_the_first(known: Known) -> Outcome:
+def only_the_first(known: PassInput) -> PassResult:
     """Of every scan of several files the first that is kept."""
     kept: dict[int, Mask] = {}
     for scan in known.query.scans():
@@ -27,7 +27,7 @@ def only_the_first(known: Known) -> Outcome:
             mask = np.zeros(scan.files, np.bool_)
             mask[np.flatnonzero(known.kept[scan.id])[:1]] = True
             kept[scan.id] = mask
-    return Outcome(kept)
+    return PassResult(kept)
 
 
 @pytest.fixture(autouse=True)

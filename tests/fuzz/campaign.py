@@ -11,8 +11,8 @@ from random import Random
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur.query.expressions import Call
-from secateur.reason.rules.intervals import kind
+from secateur.evaluate.rules.intervals import kind
+from secateur.plan.expressions import Call
 from tests.fuzz.generate import Generator, Node
 from tests.fuzz.harness import Judged
 from tests.fuzz.regressions import Regression, Setting, bench_of

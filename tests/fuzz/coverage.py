@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from secateur.query.types import DAY_TIME, YEAR_MONTH
-from secateur.reason.rules import RULES, casts, times
+from secateur.evaluate.rules import RULES, casts, times
+from secateur.plan.types import DAY_TIME, YEAR_MONTH
 
 NEVER_WRITTEN = {
     "CheckOverflow": "Spark 4 checks for overflow within the operators",

@@ -24,14 +24,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur import decide
+from secateur.evaluate.evaluator import evaluate
 from secateur.passes import run_passes
-from secateur.passes.predicates import scan_predicates
-from secateur.query.expressions import Call, Expression, walk
-from secateur.query.plan import Query
-from secateur.query.types import parse_type
-from secateur.reason import evaluate
-from secateur.stats.filestats import FileStats, Mask, ScanColumn
+from secateur.passes.filter.predicates import scan_predicates
+from secateur.plan.expressions import Call, Expression, walk
+from secateur.plan.nodes import Query
+from secateur.plan.types import parse_type
+from secateur.session import planner as decide
+from secateur.stats.file_stats import FileStats, Mask, ScanColumn
 
 Lens = Callable[[FileStats, Sequence[int]], FileStats]
 """What is made of the statistics before anyone sees them; the numbers are those of the files, in their order."""

@@ -21,10 +21,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur import decide
-from secateur.passes import implied as implied_pass
 from secateur.passes import run_passes
-from secateur.query.expressions import Column, Compare, Expression, IsNull, Literal, Or
+from secateur.passes.filter import implied_predicates as implied_pass
+from secateur.plan.expressions import Column, Compare, Expression, IsNull, Literal, Or
+from secateur.session import planner as decide
 from tests.fuzz.__main__ import session
 from tests.fuzz.campaign import setting_of
 from tests.fuzz.generate import Generator

@@ -26,7 +26,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur.passes import keys
+from secateur.passes.joins import join_keys as keys
 from tests.fuzz.__main__ import session
 
 _REFUSED = (PySparkException, Py4JJavaError)

@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
 from tests.fuzz.harness import Lens
 from tests.fuzz.tables import Values, nan_counts
 

@@ -27,8 +27,9 @@ from pyspark.sql import SparkSession
 from tools.sessions import local_session
 
 import secateur
-from secateur.options import PASS_NAMES
-from secateur.passes import keys, waves
+from secateur.passes.joins import join_keys as keys
+from secateur.passes.limits import topk_probe as waves
+from secateur.session.options import PASS_NAMES
 from tests.fuzz.campaign import setting_of
 from tests.fuzz.formats import write_lake
 from tests.fuzz.generate import Generator

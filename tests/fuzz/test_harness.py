@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur
+from secateur.evaluate.verdict import Verdict
 from secateur.passes import Decision, run_passes
-from secateur.query.plan import Query
-from secateur.reason.verdict import Verdict
-from secateur.stats.filestats import FileStats
+from secateur.plan.nodes import Query
+from secateur.stats.file_stats import FileStats
 from tests.fuzz import harness
 from tests.fuzz.harness import Bench
 

@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur.passes import keys, movement
+from secateur.passes.joins import join_keys as keys
+from secateur.passes.joins import links as movement
 from tests.fuzz.joins import Tally, check, trees, write_tables
 
 

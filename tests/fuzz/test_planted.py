@@ -11,34 +11,34 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur.query.expressions import Call
-from secateur.query.zones import UTC
-from secateur.reason.facts import Bound, Facts
-from secateur.reason.ranges import Rule, Scope
-from secateur.reason.rules import RULES, moments
+from secateur.evaluate.expression_ranges import EvalContext, Rule
+from secateur.evaluate.rules import RULES, moments
+from secateur.evaluate.value_range import Bound, ValueRange
+from secateur.plan.expressions import Call
+from secateur.plan.time_zones import UTC
 from tests.fuzz.campaign import Campaign
 from tests.fuzz.regressions import parse, replay
 
-Break = Callable[[Facts], Facts]
+Break = Callable[[ValueRange], ValueRange]
 
 
-def _never_null(facts: Facts) -> Facts:
+def _never_null(facts: ValueRange) -> ValueRange:
     return replace(facts, may_hold_null=False)
 
 
-def _always_null(facts: Facts) -> Facts:
+def _always_null(facts: ValueRange) -> ValueRange:
     return replace(facts, may_hold_value=False, may_hold_number=False)
 
 
-def _never_nan(facts: Facts) -> Facts:
+def _never_nan(facts: ValueRange) -> ValueRange:
     return replace(facts, may_hold_nan=False, may_hold_value=facts.may_hold_number)
 
 
-def _one_too_low(facts: Facts) -> Facts:
+def _one_too_low(facts: ValueRange) -> ValueRange:
     return replace(facts, high=Bound(np.asarray(facts.high.values) - 1, facts.high.unknown))
 
 
-def _surely(facts: Facts) -> Facts:
+def _surely(facts: ValueRange) -> ValueRange:
     """What may be TRUE is TRUE."""
     return replace(facts, low=facts.high)
 
@@ -54,7 +54,7 @@ PLANTED = [
 
 
 def _broken(rule: Rule, break_: Break) -> Rule:
-    def broken(call: Call, scope: Scope) -> Facts | None:
+    def broken(call: Call, scope: EvalContext) -> ValueRange | None:
         found = rule(call, scope)
         return break_(found) if found is not None else None
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from secateur.query.expressions import (
+from secateur.plan.expressions import (
     Alias,
     And,
     Call,
@@ -30,7 +30,7 @@ from secateur.query.expressions import (
     Opaque,
     Or,
 )
-from secateur.query.plan import (
+from secateur.plan.nodes import (
     Aggregate,
     Expand,
     Filter,
@@ -46,9 +46,9 @@ from secateur.query.plan import (
     Union,
     Window,
 )
-from secateur.query.types import parse_type
-from secateur.stats.fileranges import FileRanges
-from secateur.stats.filestats import FileStats, Mask, ScanColumn
+from secateur.plan.types import parse_type
+from secateur.stats.file_range_sets import FileRangeSets
+from secateur.stats.file_stats import FileStats, Mask, ScanColumn
 from tests.reason.language import ColumnEntry, Entry, file_stats
 
 INT = parse_type("int")
@@ -124,7 +124,9 @@ class World:
             id_: pa.array([self.cells(rows, id_) for rows in files], pa.list_(pa.int64())) for id_ in sorted(columns)
         }
         nothing = pa.nulls(len(files), pa.list_(pa.int64())), pa.nulls(len(files), pa.bool_())
-        known = {id_: FileRanges.of_lists(*nothing[:1] * 2, *nothing[1:] * 2, values) for id_, values in lists.items()}
+        known = {
+            id_: FileRangeSets.of_lists(*nothing[:1] * 2, *nothing[1:] * 2, values) for id_, values in lists.items()
+        }
         return FileStats(stats.rows, stats.sizes, stats.column, ranges=lambda column: known.get(column.id))
 
     def cells(self, rows: list[Row], id_: int) -> list[int | None] | None:
@@ -372,6 +374,6 @@ def _joined(join: Join, left: list[Row], right: list[Row]) -> list[Row]:
 
 
 def _nulls(plan: Plan) -> Row:
-    from secateur.passes.movement import Links
+    from secateur.passes.joins.links import Links
 
     return dict.fromkeys(Links().columns(plan), None)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from secateur.passes.below import below_grouping
-from secateur.query.expressions import Alias, Call, Column, Expression, Literal, Opaque
-from secateur.query.plan import Aggregate, Scan
-from secateur.query.types import parse_type
+from secateur.plan.expressions import Alias, Call, Column, Expression, Literal, Opaque
+from secateur.plan.nodes import Aggregate, Scan
+from secateur.plan.substitution import below_grouping
+from secateur.plan.types import parse_type
 
 INT, DOUBLE = parse_type("int"), parse_type("double")
 K, X = Column(1, "k", INT), Column(2, "x", DOUBLE)

@@ -10,13 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from secateur.evaluate.evaluator import context_of
+from secateur.evaluate.expression_ranges import range_of
+from secateur.evaluate.range_sets import range_set, values_in
 from secateur.passes import Decision, run_passes
-from secateur.passes.contract import Known, Limits
-from secateur.passes.dips import ROUNDS, Talk
-from secateur.passes.movement import links_of
-from secateur.passes.schedule import Among, Exchange, groups_of, schedule
-from secateur.query.expressions import Alias, Column, Expression
-from secateur.query.plan import (
+from secateur.passes.contract import Limits, PassInput
+from secateur.passes.joins.join_ranges import ROUNDS, Exchange
+from secateur.passes.joins.links import links_of
+from secateur.passes.joins.message_order import Cycle, Message, groups_of, message_order
+from secateur.plan.expressions import Alias, Column, Expression
+from secateur.plan.nodes import (
     PRUNING_COPY,
     Aggregate,
     Filter,
@@ -30,13 +33,10 @@ from secateur.query.plan import (
     Window,
     walk,
 )
-from secateur.query.types import parse_type
-from secateur.reason.evaluate import scope_of
-from secateur.reason.ranges import facts_of
-from secateur.reason.rangesets import range_set, values_in
+from secateur.plan.types import parse_type
 from secateur.report.summary import ScanSummary
 from secateur.report.text import told_by_joins
-from secateur.stats.filestats import FileStats
+from secateur.stats.file_stats import FileStats
 from tests.passes.test_filter import Case, PlanReader, _indent, read_case
 from tests.reason.language import columns_of, entry, file_stats, predicate
 
@@ -139,7 +139,7 @@ def test_table_2(where: str, satisfying: list[int], dip: list[tuple[int, int]], 
     scan = Scan(1, "date_dim", "parquet", "", DATES)
     decision = run_passes(Query(1, "early", Filter(predicate(where, names), scan)), {1: stats})
     assert np.flatnonzero(decision.kept[1]).tolist() == satisfying
-    found = facts_of(names["date_sk"], scope_of(stats, {c.id: c for c in DATES}))
+    found = range_of(names["date_sk"], context_of(stats, {c.id: c for c in DATES}))
     assert found is not None
     values = values_in(found, np.flatnonzero(decision.kept[1]))
     assert values is not None
@@ -156,24 +156,24 @@ def test_figure_4_range_sets_give_a_smaller_set() -> None:
 
 
 def test_figure_8_two_tables_exchange_two_messages() -> None:
-    assert len(schedule([(1, 2)])) == 2
+    assert len(message_order([(1, 2)])) == 2
 
 
 def test_figure_8_a_star_exchanges_six_messages_in_two_epochs() -> None:
-    steps = schedule([(1, 2), (2, 3), (2, 4)])
+    steps = message_order([(1, 2), (2, 3), (2, 4)])
     assert len(steps) == 6
-    assert set(steps[:3]) == {Exchange(i, 2) for i in (1, 3, 4)}
-    assert set(steps[3:]) == {Exchange(2, i) for i in (1, 3, 4)}
+    assert set(steps[:3]) == {Message(i, 2) for i in (1, 3, 4)}
+    assert set(steps[3:]) == {Message(2, i) for i in (1, 3, 4)}
 
 
 def test_figure_8_two_cycles_become_a_tree_of_groups() -> None:
     edges = [(1, 2), (2, 3), (3, 4), (4, 5), (5, 2), (4, 6), (5, 6), (6, 7)]
     groups = [{1}, {2, 3, 5}, {3, 4, 5}, {4, 5, 6}, {7}]
     assert [set(group) for group in groups_of(edges)] == groups
-    steps = schedule(edges)
-    assert steps[:2] == [Exchange(1, 2), Exchange(7, 6)]
-    assert steps[-2:] == [Exchange(6, 7), Exchange(2, 1)]
-    among = [{e.sender for e in step.exchanges} for step in steps if isinstance(step, Among)]
+    steps = message_order(edges)
+    assert steps[:2] == [Message(1, 2), Message(7, 6)]
+    assert steps[-2:] == [Message(6, 7), Message(2, 1)]
+    among = [{e.sender for e in step.exchanges} for step in steps if isinstance(step, Cycle)]
     # Both outer groups, the root between them, and the outer ones once more on the way back.
     assert among == [{2, 3, 5}, {4, 5, 6}, {3, 4, 5}, {4, 5, 6}, {2, 3, 5}]
 
@@ -190,17 +190,17 @@ def test_figure_8_two_cycles_become_a_tree_of_groups() -> None:
     ],
 )
 def test_every_join_is_used_in_both_directions(edges: list[tuple[int, int]]) -> None:
-    steps = schedule(edges)
-    told = {e for step in steps for e in (step.exchanges if isinstance(step, Among) else (step,))}
-    assert told == {Exchange(a, b) for pair in edges for a, b in (pair, pair[::-1])}
-    if not any(isinstance(step, Among) for step in steps):
+    steps = message_order(edges)
+    told = {e for step in steps for e in (step.exchanges if isinstance(step, Cycle) else (step,))}
+    assert told == {Message(a, b) for pair in edges for a, b in (pair, pair[::-1])}
+    if not any(isinstance(step, Cycle) for step in steps):
         assert len(steps) == 2 * len(edges)
 
 
-def talk_of(text: str) -> Talk:
+def talk_of(text: str) -> Exchange:
     case, _ = _read(text)
     kept = {id_: np.ones(stats.count, np.bool_) for id_, stats in case.stats.items()}
-    talk = Talk(Known(case.query, case.stats, kept, Limits(filter_seconds=600)), links_of(case.query))
+    talk = Exchange(PassInput(case.query, case.stats, kept, Limits(filter_seconds=600)), links_of(case.query))
     talk.run()
     return talk
 

@@ -6,9 +6,9 @@ import pytest
 
 from secateur.passes import run_passes
 from secateur.passes.contract import Limits
-from secateur.query.expressions import Alias, Call, Expression
-from secateur.query.expressions import Opaque as OpaqueExpression
-from secateur.query.plan import Filter, Limit, Opaque, Plan, Project, Query, Scan
+from secateur.plan.expressions import Alias, Call, Expression
+from secateur.plan.expressions import Opaque as OpaqueExpression
+from secateur.plan.nodes import Filter, Limit, Opaque, Plan, Project, Query, Scan
 from tests.reason.language import columns_of, entry, file_stats, predicate, references
 
 COLUMNS = columns_of("x int")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from secateur.passes import run_passes
-from secateur.query.expressions import Alias, Column, Expression
-from secateur.query.plan import Filter, Opaque, Plan, Project, Query, Scan
-from secateur.stats.filestats import FileStats, ScanColumn
+from secateur.plan.expressions import Alias, Column, Expression
+from secateur.plan.nodes import Filter, Opaque, Plan, Project, Query, Scan
+from secateur.stats.file_stats import FileStats, ScanColumn
 from tests.reason.language import columns_of, entry, file_stats, predicate, references
 
 FIXTURES = Path(__file__).with_name("filter")
@@ -40,11 +40,11 @@ class PlanReader:
         outputs: dict[str, Column] = {name: column for known in names for name, column in known.items()}
         match word:
             case "Filter" | "Filter~":
-                return Filter(predicate(rest, outputs), plans[0], random=word[-1] == "~"), outputs
+                return Filter(predicate(rest, outputs), plans[0], order_sensitive=word[-1] == "~"), outputs
             case "Project" | "Project!" | "Project~":
                 return self.project(rest, outputs, plans[0], word)
             case _:
-                return Opaque(word, plans, random=word[-1] == "~"), outputs
+                return Opaque(word, plans, order_sensitive=word[-1] == "~"), outputs
 
     def scan(self, text: str) -> tuple[Plan, dict[str, Column]]:
         name, columns, state = re.fullmatch(r"(\w+) \[(.*)\] ?(declined|decided|)", text).groups()  # type: ignore[union-attr]
@@ -67,7 +67,7 @@ class PlanReader:
             elif isinstance(e, Column):
                 names[source] = e
             outputs.append(e)
-        return Project(tuple(outputs), child, word == "Project", random=word[-1] == "~"), names
+        return Project(tuple(outputs), child, word == "Project", order_sensitive=word[-1] == "~"), names
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from secateur.passes import Decision, Pass, run_passes
-from secateur.passes.contract import Implied, Known, Outcome
-from secateur.passes.implied import COLUMNS, implied_predicates, is_plain
-from secateur.query.expressions import Call, Column, Compare, Expression, IsNotNull, Literal, conjuncts, walk
-from secateur.query.plan import Filter, Opaque, Query, Scan, Settings
-from secateur.query.types import DataType, parse_type
-from secateur.report.conditions import in_words
-from secateur.stats.filestats import FileStats
+from secateur.passes.contract import Implied, PassInput, PassResult
+from secateur.passes.filter.implied_predicates import COLUMNS, add_implied_predicates, is_plain
+from secateur.plan.expressions import Call, Column, Compare, Expression, IsNotNull, Literal, conjuncts, walk
+from secateur.plan.nodes import Filter, Opaque, Query, Scan, Settings
+from secateur.plan.types import DataType, parse_type
+from secateur.plan.wording import in_words
+from secateur.stats.file_stats import FileStats
 from tests.reason.language import columns_of, entry, file_stats, predicate, references
 
 NUMBERS = "a int, b bigint, t tinyint, d double, r float, m decimal(9,2), w decimal(38,0)"
@@ -178,10 +178,10 @@ def test_what_is_there_already_is_not_said_again() -> None:
 @pytest.mark.parametrize("state", ["declined", "decided", "random"])
 def test_some_scans_are_left_alone(state: str) -> None:
     scan = Scan(1, "t", "parquet", "", COLUMNS_OF_ALL, declined="x" * (state == "declined"), decided=state == "decided")
-    plan = Opaque("Sample", (Filter(predicate("Abs(a) < 5", NAMED), scan),), random=state == "random")
+    plan = Opaque("Sample", (Filter(predicate("Abs(a) < 5", NAMED), scan),), order_sensitive=state == "random")
     stats = file_stats([entry("a: 0..100", COLUMNS_OF_ALL)], COLUMNS_OF_ALL)
     query = Query(1, "early", plan)
-    assert implied_predicates(Known(query, {1: stats}, {1: np.ones(1, np.bool_)})).implied == {}
+    assert add_implied_predicates(PassInput(query, {1: stats}, {1: np.ones(1, np.bool_)})).implied == {}
     if state == "random":
         forced = run_passes(query, {1: stats}, passes=(_always(scan),))
         assert forced.implied == {}
@@ -189,7 +189,7 @@ def test_some_scans_are_left_alone(state: str) -> None:
 
 
 def _always(scan: Scan) -> Pass:
-    return Pass("x", lambda known: Outcome(implied={scan.id: (Implied(IsNotNull(NAMED["a"])),)}))
+    return Pass("x", lambda known: PassResult(implied={scan.id: (Implied(IsNotNull(NAMED["a"])),)}))
 
 
 def test_a_condition_that_is_too_large_is_named() -> None:

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secateur.passes.contract import Known
-from secateur.passes.keys import BITS, MOST_KEYS, Keys, runtime_keys
-from secateur.query.expressions import Call, Column, Compare
-from secateur.query.plan import Filter, Join, Query, Scan
-from secateur.query.types import parse_type
-from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
+from secateur.passes.contract import PassInput
+from secateur.passes.joins.join_keys import BITS, MOST_KEYS, JoinKeys, ask_join_keys
+from secateur.plan.expressions import Call, Column, Compare
+from secateur.plan.nodes import Filter, Join, Query, Scan
+from secateur.plan.types import parse_type
+from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
 
 KEY, TARGET = (Column(at, name, parse_type("bigint")) for at, name in ((1, "k"), (2, "f")))
-LIST = Keys(0, True, KEY, TARGET, "dim")
+LIST = JoinKeys(0, True, KEY, TARGET, "dim")
 WHOLE = st.integers(-(2**63), 2**63 - 1)
 
 
-def bits_of(keys: Keys, found: list[int]) -> str:
+def bits_of(keys: JoinKeys, found: list[int]) -> str:
     """The map as the subquery makes it: of the keys inside, one bit each."""
     assert keys.low is not None
     assert keys.high is not None
@@ -40,7 +40,7 @@ def test_a_map_has_every_key_and_all_that_lies_beside_it(
 ) -> None:
     high = min(low + span, 2**63 - 1)
     inside = data.draw(st.lists(st.integers(low, high)))
-    asked = Keys(0, True, KEY, TARGET, "dim", low, high)
+    asked = JoinKeys(0, True, KEY, TARGET, "dim", low, high)
     told = asked.condition([len(inside), bits_of(asked, inside + anywhere)])
     assert told is not None
     pairs = told.values.pairs()
@@ -51,7 +51,7 @@ def test_a_map_has_every_key_and_all_that_lies_beside_it(
 
 
 def test_a_map_is_exact_where_numbers_are_fewer_than_bits() -> None:
-    asked = Keys(0, True, KEY, TARGET, "dim", 100, 100 + BITS - 1)
+    asked = JoinKeys(0, True, KEY, TARGET, "dim", 100, 100 + BITS - 1)
     told = asked.condition([2, bits_of(asked, [105, 200])])
     assert told is not None
     assert told.values.pairs()[1:-1] == [(105, 105), (200, 200)]
@@ -86,29 +86,29 @@ def test_a_list_is_told_as_it_is_and_none_is_none() -> None:
 @pytest.mark.parametrize(("files", "asked"), [(300, False), (5_000, True)])
 def test_what_a_condition_leaves_is_tried_out_where_asking_is_cheap(files: int, asked: bool) -> None:
     """By the usual guess a tenth of 100,000 keys is left, and then every file would be hit."""
-    outcome = runtime_keys(_star(files, rows_of_dim=100_000, condition=True))
+    outcome = ask_join_keys(_star(files, rows_of_dim=100_000, condition=True))
     assert (outcome.runtime.keys() == {2}) is asked
-    assert not runtime_keys(_star(files, rows_of_dim=100_000, condition=False)).runtime
+    assert not ask_join_keys(_star(files, rows_of_dim=100_000, condition=False)).runtime
 
 
 def test_why_nobody_is_asked() -> None:
     """It would spare more than it costs, but not three times as much; where it spares less, nothing is said of it."""
-    outcome = runtime_keys(_star(500, rows_of_dim=1_000, condition=True))
+    outcome = ask_join_keys(_star(500, rows_of_dim=1_000, condition=True))
     assert not outcome.runtime
     ((scan, reason),) = outcome.reasons
     assert (scan, reason.code) == (2, "keys-not-worth")
     assert "might spare 67% of the files of f" in reason.text
-    assert not runtime_keys(_star(100, rows_of_dim=1_000, condition=True)).reasons
+    assert not ask_join_keys(_star(100, rows_of_dim=1_000, condition=True)).reasons
 
 
-def _star(files: int, rows_of_dim: int, *, condition: bool) -> Known:
+def _star(files: int, rows_of_dim: int, *, condition: bool) -> PassInput:
     """A table in files sorted by its key, joined with a table of one file, with a condition that nobody understands."""
     dim, fact = (Scan(c.id, c.name, "parquet", c.name, (ScanColumn(c.id, c.name, c.type),)) for c in (KEY, TARGET))
     side = Filter(Call("Like", (KEY,), parse_type("boolean")), dim) if condition else dim
     plan = Join("Inner", Compare("=", KEY, TARGET), side, fact, ref=1)
     lows = np.arange(files) * (rows_of_dim // files)
     stats = {1: _stats(np.array([0]), rows_of_dim), 2: _stats(lows, rows_of_dim // files)}
-    return Known(Query(1, "late", plan), stats, {id_: np.ones(s.count, np.bool_) for id_, s in stats.items()})
+    return PassInput(Query(1, "late", plan), stats, {id_: np.ones(s.count, np.bool_) for id_, s in stats.items()})
 
 
 def _stats(lows: np.ndarray, rows: int) -> FileStats:

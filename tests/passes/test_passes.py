@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from secateur.passes import PASSES, Decision, Pass, run_passes
-from secateur.passes.contract import Known, Outcome
-from secateur.passes.filter import filter_entries, filter_files
-from secateur.passes.predicates import scan_predicate
-from secateur.query.expressions import And, Column, Expression, Not
-from secateur.query.plan import Filter, Opaque, Project, Query, Scan
-from secateur.query.types import BOOLEAN
+from secateur.passes.contract import PassInput, PassResult
+from secateur.passes.filter.filter import filter_entries, prune_by_filter
+from secateur.passes.filter.predicates import scan_predicate
+from secateur.plan.expressions import And, Column, Expression, Not
+from secateur.plan.nodes import Filter, Opaque, Project, Query, Scan
+from secateur.plan.types import BOOLEAN
 from secateur.report.summary import Reason
-from secateur.stats.filestats import BLOCK
+from secateur.stats.file_stats import BLOCK
 from tests.reason.language import columns_of, entry, file_stats, predicate, references
 
 COLUMNS = columns_of("x int")
@@ -48,38 +48,38 @@ def test_a_pass_that_is_not_enabled_does_not_run() -> None:
 
 
 def test_a_pass_runs_in_its_stages_only() -> None:
-    late = Pass("late", filter_files, stages=("late",))
+    late = Pass("late", prune_by_filter, stages=("late",))
     assert kept_by(late).kept[1].all()
     assert not run_passes(query("x > 5", "late"), {1: STATS}, passes=(late,)).kept[1].all()
 
 
-def _raises(known: Known) -> Outcome:
+def _raises(known: PassInput) -> PassResult:
     raise RecursionError("too deep")
 
 
-def _brings_back(known: Known) -> Outcome:
-    return Outcome({1: np.ones(3, np.bool_)})
+def _brings_back(known: PassInput) -> PassResult:
+    return PassResult({1: np.ones(3, np.bool_)})
 
 
-def _wrong_length(known: Known) -> Outcome:
-    return Outcome({1: np.zeros(1, np.bool_)})
+def _wrong_length(known: PassInput) -> PassResult:
+    return PassResult({1: np.zeros(1, np.bool_)})
 
 
-def _wrong_type(known: Known) -> Outcome:
-    return Outcome({1: np.zeros(3, np.int64)})
+def _wrong_type(known: PassInput) -> PassResult:
+    return PassResult({1: np.zeros(3, np.int64)})
 
 
-def _unknown_scan(known: Known) -> Outcome:
-    return Outcome({7: np.zeros(3, np.bool_)})
+def _unknown_scan(known: PassInput) -> PassResult:
+    return PassResult({7: np.zeros(3, np.bool_)})
 
 
-def _unknown_reason(known: Known) -> Outcome:
-    return Outcome(reasons=((7, Reason("x", "y")),))
+def _unknown_reason(known: PassInput) -> PassResult:
+    return PassResult(reasons=((7, Reason("x", "y")),))
 
 
-def _writes_in_place(known: Known) -> Outcome:
+def _writes_in_place(known: PassInput) -> PassResult:
     known.kept[1][:] = False
-    return Outcome()
+    return PassResult()
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def _writes_in_place(known: Known) -> Outcome:
     [_raises, _brings_back, _wrong_length, _wrong_type, _unknown_scan, _unknown_reason, _writes_in_place],
 )
 def test_a_broken_pass_is_ignored_and_named(broken: object) -> None:
-    decision = kept_by(Pass("filter", filter_files), Pass("broken", broken), Pass("after", filter_files))  # type: ignore[arg-type]
+    decision = kept_by(Pass("filter", prune_by_filter), Pass("broken", broken), Pass("after", prune_by_filter))  # type: ignore[arg-type]
     assert decision.kept[1].tolist() == [False, True, True]
     assert [r.name for r in decision.records[1]] == ["filter", "broken", "after"]
     failed = [r for r in decision.reasons[1] if r.code == "pass-failed"]
@@ -96,8 +96,8 @@ def test_a_broken_pass_is_ignored_and_named(broken: object) -> None:
 
 
 def test_a_pass_that_narrows_below_something_random_is_ignored() -> None:
-    plan = Project((), query("x > 5").plan, random=True)
-    narrows = Pass("narrows", lambda known: Outcome({1: np.zeros(3, np.bool_)}))
+    plan = Project((), query("x > 5").plan, order_sensitive=True)
+    narrows = Pass("narrows", lambda known: PassResult({1: np.zeros(3, np.bool_)}))
     decision = run_passes(Query(1, "early", plan), {1: STATS}, passes=(narrows,))
     assert decision.kept[1].all()
     assert [r.code for r in decision.reasons[1]] == ["pass-failed"]
@@ -107,23 +107,23 @@ def test_a_subquery_of_something_random_is_left_alone_too() -> None:
     """Spark turns IN and EXISTS into joins: what they read decides in which order rows arrive."""
     x = references(COLUMNS)
     inner = Filter(predicate("x > 5", x), SCAN)
-    plan = Filter(predicate("x > 5", x), Scan(9, "u", "parquet", "", ()), subqueries=(inner,), random=True)
+    plan = Filter(predicate("x > 5", x), Scan(9, "u", "parquet", "", ()), subqueries=(inner,), order_sensitive=True)
     assert run_passes(Query(1, "early", plan), {1: STATS}).kept[1].all()
 
 
 def test_later_passes_see_what_earlier_ones_kept() -> None:
-    def first_only(known: Known) -> Outcome:
-        return Outcome({1: np.array([True, False, False])})
+    def first_only(known: PassInput) -> PassResult:
+        return PassResult({1: np.array([True, False, False])})
 
-    decision = kept_by(Pass("first", first_only), Pass("filter", filter_files))
+    decision = kept_by(Pass("first", first_only), Pass("filter", prune_by_filter))
     assert decision.kept[1].tolist() == [False, False, False]
 
 
 def test_nothing_left_is_not_brought_back() -> None:
-    def nothing(known: Known) -> Outcome:
-        return Outcome({1: np.zeros(3, np.bool_)})
+    def nothing(known: PassInput) -> PassResult:
+        return PassResult({1: np.zeros(3, np.bool_)})
 
-    decision = kept_by(Pass("nothing", nothing), Pass("filter", filter_files))
+    decision = kept_by(Pass("nothing", nothing), Pass("filter", prune_by_filter))
     assert not decision.kept[1].any()
     assert [r.code for r in decision.reasons[1]] == ["nothing-left"]
 
@@ -159,7 +159,7 @@ def test_a_column_that_the_projection_does_not_output_is_unknown() -> None:
 
 
 def test_predicates_that_double_at_every_projection_are_dropped() -> None:
-    from secateur.query.expressions import Alias, Or
+    from secateur.plan.expressions import Alias, Or
 
     plan: Filter | Project | Scan = SCAN
     flag: Expression = Column(1, "b", BOOLEAN)

@@ -7,9 +7,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from secateur.passes import PASSES, movement, run_passes
+from secateur.passes import PASSES, run_passes
 from secateur.passes.contract import Limits
-from secateur.query.plan import Query
+from secateur.passes.joins import links as movement
+from secateur.plan.nodes import Query
 from tests.passes.plans import World
 
 DIPS = tuple(technique for technique in PASSES if technique.name == "dips")

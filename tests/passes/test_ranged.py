@@ -11,18 +11,18 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from secateur.passes.contract import Known
-from secateur.passes.filter import narrow
-from secateur.passes.ranged import narrow_by_ranges, range_files
-from secateur.query.expressions import Column, Compare, Expression, Literal, conjuncts
-from secateur.query.plan import Filter, Query, Scan, Settings
-from secateur.query.types import parse_type
-from secateur.reason.evaluate import scope_of
-from secateur.reason.parts import files_where, values_of
-from secateur.reason.rangesets import range_set
-from secateur.stats.fileranges import FileRanges
-from secateur.stats.filestats import ColumnStats, FileStats, Mask, ScanColumn
-from secateur.stats.widest import tightest
+from secateur.evaluate.evaluator import context_of
+from secateur.evaluate.range_sets import range_set
+from secateur.evaluate.subfiles import files_where, values_of
+from secateur.passes.contract import PassInput
+from secateur.passes.filter.filter import narrow
+from secateur.passes.filter.range_sets import narrow_by_ranges, prune_by_range_sets
+from secateur.plan.expressions import Column, Compare, Expression, Literal, conjuncts
+from secateur.plan.nodes import Filter, Query, Scan, Settings
+from secateur.plan.types import parse_type
+from secateur.stats.collect.narrowest_ranges import narrowest_ranges
+from secateur.stats.file_range_sets import FileRangeSets
+from secateur.stats.file_stats import ColumnStats, FileStats, Mask, ScanColumn
 from tests.reason.generate import COLUMNS, Generator, Row, is_nan, truth
 from tests.reason.language import file_stats
 
@@ -41,15 +41,15 @@ def with_ranges(draw: Generator, files: Sequence[Sequence[Row]], most: int, *, b
 
 def _ranges(
     draw: Generator, column: ScanColumn, files: Sequence[Sequence[Row]], most: int, *, by_row: bool
-) -> FileRanges:
+) -> FileRangeSets:
     domain = column.type.domain
     sets: list[tuple[pa.Array, pa.Array] | None] = []
     values = [[row[column.id] for row in rows] for rows in files]
     for each in values:
         numbers = pa.array([v for v in each if v is not None and not is_nan(v)], domain)
-        sets.append(None if draw.chance(0.15) else tightest(numbers, most))
+        sets.append(None if draw.chance(0.15) else narrowest_ranges(numbers, most))
     listed = pa.array([None if draw.chance(0.15) else each for each in values], pa.list_(domain)) if by_row else None
-    return FileRanges.of_lists(
+    return FileRangeSets.of_lists(
         pa.array([None if s is None else s[0].to_pylist() for s in sets], pa.list_(domain)),
         pa.array([None if s is None else s[1].to_pylist() for s in sets], pa.list_(domain)),
         pa.array([draw.forget(None in each) for each in values], pa.bool_()),
@@ -79,7 +79,9 @@ def check(files: Sequence[Sequence[Row]], predicate: Expression, kept: Mask, aft
 
 def by_pass(predicate: Expression, stats: FileStats, kept: Mask) -> Mask:
     """What the pass keeps of a table."""
-    return range_files(Known(Query(0, "early", Filter(predicate, SCAN)), {0: stats}, {0: kept})).kept.get(0, kept)
+    return prune_by_range_sets(PassInput(Query(0, "early", Filter(predicate, SCAN)), {0: stats}, {0: kept})).kept.get(
+        0, kept
+    )
 
 
 @thorough
@@ -113,7 +115,7 @@ def test_values_of_files_are_all_there_and_found_again(rng: Random) -> None:
         else:
             assert any(low <= value <= high for low, high in found), value
     expression = Column(column.id, column.name, column.type)
-    may = files_where(expression, held, scope_of(stats, BY_ID, Settings()), np.ones(len(files), np.bool_))
+    may = files_where(expression, held, context_of(stats, BY_ID, Settings()), np.ones(len(files), np.bool_))
     for at, each in enumerate(values):
         wanted = [v for v in each if v is not None and any(a <= v <= b for a, b in found)]
         assert may[at] or not (wanted or (held.null and None in each) or (held.nan and any(map(is_nan, each))))
@@ -123,11 +125,11 @@ def test_a_file_whose_least_value_is_wanted_is_kept_and_one_with_a_gap_there_is_
     column, flags, zeros = ScanColumn(1, "x", parse_type("int")), np.ones(3, np.bool_), pa.array([0, 0, 0])
     bounds = ColumnStats(pa.array([5, 1, 1]), pa.array([9, 9, 9]), zeros, zeros, flags, flags)
     ends = pa.array([[5, 9], [1, 9], [1, 6, 9]])
-    ranges = FileRanges.of_lists(ends, ends, pa.array([False] * 3), pa.array([False] * 3))
+    ranges = FileRangeSets.of_lists(ends, ends, pa.array([False] * 3), pa.array([False] * 3))
     stats = FileStats(pa.array([2, 2, 3]), zeros, load=lambda _: bounds, ranges=lambda _: ranges)
-    scope, x = scope_of(stats, {1: column}, Settings()), Column(1, "x", column.type)
+    context, x = context_of(stats, {1: column}, Settings()), Column(1, "x", column.type)
     for pairs, expected in (([(4, 7)], [True, False, True]), ([(4, 5), (7, 8)], [True, False, False])):
-        assert files_where(x, range_set(column.type, pairs), scope, flags).tolist() == expected
+        assert files_where(x, range_set(column.type, pairs), context, flags).tolist() == expected
 
 
 def test_parts_see_more_than_bounds_do() -> None:
@@ -156,12 +158,14 @@ def test_ranges_are_looked_at_where_rows_are_not_known_one_by_one() -> None:
     column, flags, zeros = ScanColumn(1, "x", parse_type("int")), np.ones(2, np.bool_), pa.array([0, 0])
     bounds = ColumnStats(pa.array([1, 1]), pa.array([5, 5]), zeros, zeros, flags, flags)
     ends = pa.array([[1, 5], [1, 5]])
-    ranges = FileRanges.of_lists(ends, ends, pa.array([False] * 2), pa.array([False] * 2), pa.array([[1, 5], [1, 5]]))
+    ranges = FileRangeSets.of_lists(
+        ends, ends, pa.array([False] * 2), pa.array([False] * 2), pa.array([[1, 5], [1, 5]])
+    )
     stats = FileStats(pa.array([1, 2]), zeros, load=lambda _: bounds, ranges=lambda _: ranges)
     x, scan = Column(1, "x", column.type), Scan(0, "t", "parquet", "", (column,))
     for value, expected in ((3, [False, False]), (5, [True, True])):
         query = Query(0, "early", Filter(Compare("=", x, Literal(value, column.type)), scan))
-        kept = range_files(Known(query, {0: stats}, {0: flags})).kept.get(0, flags)
+        kept = prune_by_range_sets(PassInput(query, {0: stats}, {0: flags})).kept.get(0, flags)
         assert kept.tolist() == expected
 
 
@@ -169,7 +173,7 @@ def test_a_test_that_breaks_keeps_the_files() -> None:
     draw = Generator(Random(2))
     files = [draw.rows() for _ in range(20)]
     stats, every = with_ranges(draw, files, 5), np.ones(20, np.bool_)
-    with patch("secateur.passes.tree.verdict_of", side_effect=RuntimeError("broken")):
+    with patch("secateur.passes.filter.tree.verdict_of", side_effect=RuntimeError("broken")):
         after = narrow_by_ranges(tuple(conjuncts(draw.predicate())), stats, SCAN, every)
     known = np.array([not rows for rows in files])  # without a row there is nothing to lose
     assert (after | known).all()

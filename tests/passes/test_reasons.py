@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur.passes import tree
-from secateur.query.expressions import Call
-from secateur.reason.facts import Facts
-from secateur.reason.ranges import Scope
-from secateur.reason.rules import RULES
+from secateur.evaluate.expression_ranges import EvalContext
+from secateur.evaluate.rules import RULES
+from secateur.evaluate.value_range import ValueRange
+from secateur.passes.filter import tree
+from secateur.plan.expressions import Call
 from tests.fixtures import Same
 
 
@@ -43,7 +43,7 @@ def test_each_condition_has_its_reason(spark: SparkSession, table: Path, same: S
 def test_a_cut_off_is_told_and_changes_no_answer(
     spark: SparkSession, pruner: secateur.Pruner, table: Path, same: Same, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def slow(call: Call, scope: Scope) -> Facts | None:
+    def slow(call: Call, context: EvalContext) -> ValueRange | None:
         start = thread_time()
         while thread_time() - start < 0.005:
             pass

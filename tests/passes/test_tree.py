@@ -14,20 +14,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from secateur.evaluate.evaluator import evaluate, verdict_of
+from secateur.evaluate.expression_ranges import EvalContext, range_of
+from secateur.evaluate.rules import RULES
+from secateur.evaluate.value_range import ValueRange
 from secateur.passes import run_passes
-from secateur.passes import tree as tree_module
 from secateur.passes.contract import Limits
-from secateur.passes.filter import narrow, prune
-from secateur.passes.tree import Node, PruningTree
-from secateur.query.expressions import And, Call, Expression, Literal, Not, Or, conjuncts
-from secateur.query.plan import Filter, Query, Scan
-from secateur.query.types import BOOLEAN
-from secateur.reason import evaluate
-from secateur.reason.evaluate import verdict_of
-from secateur.reason.facts import Facts
-from secateur.reason.ranges import Scope, facts_of
-from secateur.reason.rules import RULES
-from secateur.stats.filestats import FileStats, Mask
+from secateur.passes.filter import tree as tree_module
+from secateur.passes.filter.filter import narrow, prune
+from secateur.passes.filter.tree import Node, PruningTree
+from secateur.plan.expressions import And, Call, Expression, Literal, Not, Or, conjuncts
+from secateur.plan.nodes import Filter, Query, Scan
+from secateur.plan.types import BOOLEAN
+from secateur.stats.file_stats import FileStats, Mask
 from tests.reason.generate import COLUMNS, Generator
 from tests.reason.language import columns_of, entry, file_stats, predicate, references
 
@@ -43,16 +42,16 @@ def steps(rng: Random, clock: Callable[[], float]) -> Iterator[None]:
     """Small blocks, probes and runs, a clock that makes up costs, and any threshold for picking entries out."""
     block = rng.choice([2, 3, 5])
     patches = {
-        "secateur.stats.filestats.BLOCK": block,
-        "secateur.passes.filter.BLOCK": block,
-        "secateur.passes.tree.BLOCK": block,
-        "secateur.passes.tree.PROBES": rng.choice([(1, 2), (2, 4), (3, 5), (100, 200)]),
-        "secateur.passes.tree.RUN_SECONDS": rng.choice([1e-12, 0.5, 2.0, 20.0]),
-        "secateur.passes.tree.WORTH_CUTTING": rng.choice([0.0, 1.0]),
-        "secateur.passes.tree.SPARSE": rng.choice([0.0, 0.5, 0.95]),
-        "secateur.passes.tree.PICKING_SECONDS": rng.choice([0.0, 0.1, 10.0]),
-        "secateur.passes.tree.thread_time": clock,
-        "secateur.passes.tree.perf_counter": clock,
+        "secateur.stats.file_stats.BLOCK": block,
+        "secateur.passes.filter.filter.BLOCK": block,
+        "secateur.passes.filter.tree.BLOCK": block,
+        "secateur.passes.filter.tree.PROBES": rng.choice([(1, 2), (2, 4), (3, 5), (100, 200)]),
+        "secateur.passes.filter.tree.RUN_SECONDS": rng.choice([1e-12, 0.5, 2.0, 20.0]),
+        "secateur.passes.filter.tree.WORTH_CUTTING": rng.choice([0.0, 1.0]),
+        "secateur.passes.filter.tree.SPARSE": rng.choice([0.0, 0.5, 0.95]),
+        "secateur.passes.filter.tree.PICKING_SECONDS": rng.choice([0.0, 0.1, 10.0]),
+        "secateur.passes.filter.tree.thread_time": clock,
+        "secateur.passes.filter.tree.perf_counter": clock,
     }
     with ExitStack() as stack:
         for name, value in patches.items():
@@ -159,9 +158,9 @@ def costly(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, floa
     """Gives a function a rule (the argument itself) that takes so many seconds for an entry."""
 
     def give(name: str, seconds: float) -> None:
-        def rule(call: Call, scope: Scope) -> Facts | None:
-            clock.now += seconds * scope.count
-            return facts_of(call.args[0], scope)
+        def rule(call: Call, context: EvalContext) -> ValueRange | None:
+            clock.now += seconds * context.count
+            return range_of(call.args[0], context)
 
         monkeypatch.setitem(RULES, name, rule)
 
@@ -289,10 +288,10 @@ def test_when_the_time_is_up_the_rest_is_kept(
 
 
 def test_one_conjunct_that_breaks_does_not_spoil_the_others(stats: FileStats, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(e: Expression, scope: Scope) -> object:
+    def broken(e: Expression, context: EvalContext) -> object:
         if "7777" in str(e):
             raise ZeroDivisionError("on purpose")
-        return verdict_of(e, scope)
+        return verdict_of(e, context)
 
     monkeypatch.setattr(tree_module, "verdict_of", broken)
     condition = asked("y <> 7777 AND x < 10")

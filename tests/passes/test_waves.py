@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from secateur.passes.contract import Known, Limits
-from secateur.passes.sorted_scans import Sorted, below_sort, sorted_scans
-from secateur.passes.waves import Wave, first_waves
-from secateur.query.expressions import Alias, And, Call, Column, Compare, Expression, Literal, Opaque, Or
-from secateur.query.plan import (
+from secateur.passes.contract import Limits, PassInput
+from secateur.passes.limits.sorted_scans import SortedScan, below_sort, sorted_scans
+from secateur.passes.limits.topk_probe import TopKProbe, probe_topk
+from secateur.plan.expressions import Alias, And, Call, Column, Compare, Expression, Literal, Opaque, Or
+from secateur.plan.nodes import (
     PRUNING_COPY,
     Aggregate,
     Filter,
@@ -27,10 +27,10 @@ from secateur.query.plan import (
     SortKey,
     Union,
 )
-from secateur.query.plan import Opaque as OpaquePlan
-from secateur.query.types import BOOLEAN, parse_type
-from secateur.runtime import Awaited
-from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
+from secateur.plan.nodes import Opaque as OpaquePlan
+from secateur.plan.types import BOOLEAN, parse_type
+from secateur.session.runtime_answers import RuntimeAnswers
+from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
 
 INT, DOUBLE = parse_type("int"), parse_type("double")
 X, Y = Column(1, "x", INT), Column(2, "y", INT)
@@ -51,11 +51,11 @@ def files(low: Sequence[int | None], high: Sequence[int | None], rows: Sequence[
     return FileStats(pa.array(rows, pa.int64()), sizes, lambda column: known if column.name == "x" else None)
 
 
-def waves(plan: Plan, stats: FileStats) -> tuple[Wave | None, list[str]]:
-    known = Known(Query(1, "late", plan), {0: stats}, {0: np.ones(stats.count, np.bool_)}, SLOW)
-    outcome = first_waves(known)
+def waves(plan: Plan, stats: FileStats) -> tuple[TopKProbe | None, list[str]]:
+    known = PassInput(Query(1, "late", plan), {0: stats}, {0: np.ones(stats.count, np.bool_)}, SLOW)
+    outcome = probe_topk(known)
     wave = outcome.runtime.get(0)
-    assert wave is None or isinstance(wave, Wave)
+    assert wave is None or isinstance(wave, TopKProbe)
     return wave, [reason.code for _, reason in outcome.reasons]
 
 
@@ -147,9 +147,9 @@ def pruned_by(other: Plan, side: Plan) -> Filter:
     ],
 )
 def test_what_a_wave_can_be_taken_through(below: Plan, found: bool) -> None:
-    one = below_sort(below, Sorted(10, 0, SortKey(X, descending=True, nulls_first=False)))
-    assert isinstance(one, Sorted) == found, one
-    if isinstance(one, Sorted):
+    one = below_sort(below, SortedScan(10, 0, SortKey(X, descending=True, nulls_first=False)))
+    assert isinstance(one, SortedScan) == found, one
+    if isinstance(one, SortedScan):
         assert one.scan.id == 0
 
 
@@ -175,7 +175,7 @@ def test_a_filter_between_the_limit_and_the_sort_is_not_passed() -> None:
     ],
 )
 def test_what_the_wave_tells(descending: bool, nulls_first: bool, values: list[object], condition: str) -> None:
-    wave = Wave(0, 10, SortKey(X, descending, nulls_first), np.ones(1, np.bool_))
+    wave = TopKProbe(0, 10, SortKey(X, descending, nulls_first), np.ones(1, np.bool_))
     assert str(wave.condition(values)) == condition
 
 
@@ -185,7 +185,7 @@ def test_nan_as_the_last_value_rules_out_nothing() -> None:
     known = ColumnStats(pa.array([1.0, 5.0]), pa.array([2.0, 6.0]), zeros, zeros, flags, flags)
     stats = FileStats(pa.array([5, 5]), pa.array([1, 1]), lambda column: known)
     scan = Scan(0, "t", "parquet", "fp", (ScanColumn(1, "x", DOUBLE),))
-    awaited = Awaited()
+    awaited = RuntimeAnswers()
     for value, skipped in ((3.5, [False, True]), ("NaN", [False, False]), ("-Infinity", [True, True])):
-        id_ = awaited.remember(Wave(0, 3, key, flags), scan, flags, Query(1, "late", scan).settings)
+        id_ = awaited.remember(TopKProbe(0, 3, key, flags), scan, flags, Query(1, "late", scan).settings)
         assert awaited.answer(id_, [3, 3, value], stats)[0].tolist() == skipped

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from secateur.passes import windows
-from secateur.passes.contract import Known
-from secateur.passes.windows import window_files
-from secateur.query.expressions import Column
-from secateur.query.plan import GroupLimit, Query, Scan, SortKey
-from secateur.query.types import parse_type
-from secateur.reason.facts import Facts
-from secateur.reason.ranges import facts_of
-from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
+from secateur.evaluate.expression_ranges import range_of
+from secateur.evaluate.value_range import ValueRange
+from secateur.passes.contract import PassInput
+from secateur.passes.limits import window_topk as windows
+from secateur.passes.limits.window_topk import prune_by_window_topk
+from secateur.plan.expressions import Column
+from secateur.plan.nodes import GroupLimit, Query, Scan, SortKey
+from secateur.plan.types import parse_type
+from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
 
 TEXT = parse_type("string")
 S = Column(1, "s", TEXT)
@@ -30,14 +30,14 @@ def test_a_bound_that_is_null_is_unknown_whoever_made_it(monkeypatch: pytest.Mon
     low, high = pa.array([b"a", b"y", b"c"]), pa.array([b"b", b"z", b"d"])
     known = ColumnStats(low, high, zeros, zeros, flags, flags)
     stats = FileStats(pa.array([2] * 3), pa.array([9] * 3), lambda column: known)
-    asked = Known(FIRST_TWO, {0: stats}, {0: np.ones(3, np.bool_)})
-    assert window_files(asked).kept[0].tolist() == [False, True, False]
+    asked = PassInput(FIRST_TWO, {0: stats}, {0: np.ones(3, np.bool_)})
+    assert prune_by_window_topk(asked).kept[0].tolist() == [False, True, False]
 
-    def careless(*args: Any) -> Facts | None:
+    def careless(*args: Any) -> ValueRange | None:
         """A rule that leaves the upper bound of the last file NULL and does not say that it is unknown."""
-        facts = facts_of(*args)
+        facts = range_of(*args)
         assert facts is not None
         return replace(facts, high=replace(facts.high, values=pa.array([b"b", b"z", None]), heads=None))
 
-    monkeypatch.setattr(windows, "facts_of", careless)
-    assert window_files(asked).kept[0].tolist() == [False, True, True]
+    monkeypatch.setattr(windows, "range_of", careless)
+    assert prune_by_window_topk(asked).kept[0].tolist() == [False, True, True]

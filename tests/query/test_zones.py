@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from secateur.query.zones import Zone
+from secateur.plan.time_zones import Zone
 
 SECOND = 1_000_000
 HOUR = 3600

@@ -13,7 +13,7 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-from secateur.query.expressions import (
+from secateur.plan.expressions import (
     And,
     Column,
     Compare,
@@ -28,8 +28,8 @@ from secateur.query.expressions import (
     StartsWith,
     Value,
 )
-from secateur.query.types import BOOLEAN, DataType
-from secateur.stats.filestats import ScanColumn
+from secateur.plan.types import BOOLEAN, DataType
+from secateur.stats.file_stats import ScanColumn
 from tests.reason.language import ColumnEntry, Entry, columns_of
 
 COLUMNS = columns_of(

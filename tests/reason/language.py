@@ -19,7 +19,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
-from secateur.query.expressions import (
+from secateur.plan.expressions import (
     And,
     Call,
     Column,
@@ -35,8 +35,8 @@ from secateur.query.expressions import (
     StartsWith,
     Value,
 )
-from secateur.query.types import BOOLEAN, DataType, parse_type
-from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
+from secateur.plan.types import BOOLEAN, DataType, parse_type
+from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
 
 _VALUE = r"'(?:[^']|'')*'|-?(?:\d[\dT:.eE+-]*|inf\b)|NaN\b|TRUE\b|FALSE\b|NULL\b"
 _TOKEN = re.compile(rf"\s*({_VALUE}|<=>|<=|>=|<>|[=<>(),]|[A-Za-z_][\w.]*)")

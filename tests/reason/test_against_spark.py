@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from secateur.query.expressions import Expression
-from secateur.reason import evaluate
+from secateur.evaluate.evaluator import evaluate
+from secateur.plan.expressions import Expression
 from tests.reason.generate import COLUMNS, Generator, Row, literal, sql, truth
 from tests.reason.language import file_stats
 

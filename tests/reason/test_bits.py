@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from secateur.query.expressions import Call, Column, Literal
-from secateur.query.plan import Settings
-from secateur.query.types import parse_type
-from secateur.reason.evaluate import verdict_of
-from secateur.reason.ranges import Scope, facts_of
-from secateur.reason.rules import RULES
-from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
+from secateur.evaluate.evaluator import verdict_of
+from secateur.evaluate.expression_ranges import EvalContext, range_of
+from secateur.evaluate.rules import RULES
+from secateur.plan.expressions import Call, Column, Literal
+from secateur.plan.nodes import Settings
+from secateur.plan.types import parse_type
+from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
 
 INT = parse_type("int")
 LEAST, MOST = -(2**31), 2**31 - 1
@@ -69,7 +69,7 @@ def test_every_result_is_within_the_range(name: str) -> None:
     function, _, places = name.partition(" ")
     a, b = Column(0, "a", INT), Column(1, "b", INT)
     args = (a, Literal(int(places), INT)) if places else (a,) if function in ("BitwiseNot", "BitwiseCount") else (a, b)
-    found = facts_of(Call(function, args, INT), Scope(stats, columns, Settings(), verdict_of, RULES))
+    found = range_of(Call(function, args, INT), EvalContext(stats, columns, Settings(), verdict_of, RULES))
     assert found is not None
     assert found.may_hold_null is False or not np.any(found.may_hold_null)
     for i, ((alow, ahigh), (blow, bhigh)) in enumerate(pairs):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secateur.reason.facts import Bound
-from secateur.reason.heads import COMPARE, heads_of
+from secateur.evaluate.prefix_keys import COMPARE, prefix_keys_of
+from secateur.evaluate.value_range import Bound
 
 # Few letters, so that many texts begin with one another; NUL is what a short head is filled up with.
 TEXTS = st.one_of(
@@ -26,7 +26,7 @@ def test_heads_are_in_the_order_of_the_texts(
     start = data.draw(st.integers(0, len(texts)))
     array = pa.array(texts, pa.binary()).slice(start)
     rest = texts[start:]
-    bound = Bound(array, np.array([t is None for t in rest], np.bool_), heads_of(array))
+    bound = Bound(array, np.array([t is None for t in rest], np.bool_), prefix_keys_of(array))
     expected = [t is None or COMPARE[op](t, literal) for t in rest]
     assert np.broadcast_to(bound.can(op, literal), len(rest)).tolist() == expected
     places = np.array(data.draw(st.lists(st.sampled_from(range(len(rest))))) if rest else [], np.int64)
@@ -35,6 +35,6 @@ def test_heads_are_in_the_order_of_the_texts(
 
 @pytest.mark.parametrize("texts", [[], [None], [b""], [b"", None, b""]])
 def test_nothing_to_look_at(texts: list[bytes | None]) -> None:
-    heads = heads_of(pa.array(texts, pa.binary()))
+    heads = prefix_keys_of(pa.array(texts, pa.binary()))
     assert heads.keys.tolist() == [0] * len(texts)
     assert heads.lengths.tolist() == [0] * len(texts)

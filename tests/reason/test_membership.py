@@ -12,10 +12,10 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from secateur.query.types import parse_type
-from secateur.reason import membership
-from secateur.reason.facts import Bound
-from secateur.reason.membership import listed, search, some_outside, some_within
+from secateur.evaluate import in_lists as membership
+from secateur.evaluate.in_lists import listed, search, some_outside, some_within
+from secateur.evaluate.value_range import Bound
+from secateur.plan.types import parse_type
 
 thorough = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 randoms = st.integers(0, 2**64).map(Random)

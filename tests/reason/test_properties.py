@@ -11,9 +11,9 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from secateur.passes.filter import narrow
-from secateur.query.expressions import conjuncts
-from secateur.reason import evaluate
+from secateur.evaluate.evaluator import evaluate
+from secateur.passes.filter.filter import narrow
+from secateur.plan.expressions import conjuncts
 from tests.reason.generate import COLUMNS, Generator, truth
 from tests.reason.language import file_stats
 
@@ -26,9 +26,9 @@ randoms = st.integers(0, 2**64).map(Random)
 def stepping(block: int, sparse: float) -> Iterator[None]:
     """Blocks of this size, and entries picked out if at most this share is left."""
     with (
-        patch("secateur.stats.filestats.BLOCK", block),
-        patch("secateur.passes.filter.BLOCK", block),
-        patch("secateur.passes.tree.SPARSE", sparse),
+        patch("secateur.stats.file_stats.BLOCK", block),
+        patch("secateur.passes.filter.filter.BLOCK", block),
+        patch("secateur.passes.filter.tree.SPARSE", sparse),
     ):
         yield
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secateur.query.types import parse_type
-from secateur.reason.facts import Bound, Facts
-from secateur.reason.rangesets import RangeSet, compact, covers, intersection, meets, range_set, union, values_in
+from secateur.evaluate.range_sets import RangeSet, compact, covers, intersection, meets, range_set, union, values_in
+from secateur.evaluate.value_range import Bound, ValueRange
+from secateur.plan.types import parse_type
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "bigint": st.integers(-20, 20) | st.sampled_from([-(2**63), 2**63 - 1, 2**63 - 2]),
@@ -37,14 +37,14 @@ def within(pairs: list[tuple[Any, Any]], value: Any) -> bool:
     return any(low <= value <= high for low, high in pairs)
 
 
-def facts(type_: str, pairs: list[tuple[Any, Any]], *, unknown: Any = False) -> Facts:
+def facts(type_: str, pairs: list[tuple[Any, Any]], *, unknown: Any = False) -> ValueRange:
     domain = parse_type(type_).domain
     ends = []
     for side in (0, 1):
         array = pa.array([pair[side] for pair in pairs], domain)
         values = array.to_numpy(zero_copy_only=False) if domain in (pa.int64(), pa.float64()) else array
         ends.append(Bound(values, unknown))
-    return Facts(parse_type(type_), ends[0], ends[1], False, False, True, True)
+    return ValueRange(parse_type(type_), ends[0], ends[1], False, False, True, True)
 
 
 @pytest.mark.parametrize("type_", TYPES)

@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from secateur.query.expressions import Call, Column, Compare, IsNull, Literal, Value
-from secateur.query.plan import Settings
-from secateur.query.types import DataType, parse_type
-from secateur.reason.evaluate import evaluate, verdict_of
-from secateur.reason.facts import Facts
-from secateur.reason.ranges import Scope, facts_of
-from secateur.reason.rules import RULES, bits, casts, conditionals, numbers
-from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
+from secateur.evaluate.evaluator import evaluate, verdict_of
+from secateur.evaluate.expression_ranges import EvalContext, range_of
+from secateur.evaluate.rules import RULES, bits, casts, conditionals, numbers
+from secateur.evaluate.value_range import ValueRange
+from secateur.plan.expressions import Call, Column, Compare, IsNull, Literal, Value
+from secateur.plan.nodes import Settings
+from secateur.plan.types import DataType, parse_type
+from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
 
 TYPES = ["tinyint", "int", "bigint", "float", "double", "decimal(9,2)", "decimal(38,38)", "boolean", "string", "date"]
 FUNCTIONS = sorted({*numbers.RULES, *bits.RULES, *casts.RULES, *conditionals.RULES})
@@ -63,7 +63,7 @@ def test_every_rule_copes_with_every_type(function: str, kind: str) -> None:
     known = {name: _entries(name, kind) for name in TYPES}
     count = len(known["int"])
     stats, columns = _stats(known, count)
-    scope = Scope(stats, columns, Settings(), verdict_of, RULES)
+    context = EvalContext(stats, columns, Settings(), verdict_of, RULES)
     args = [Column(i, name, parse_type(name)) for i, name in enumerate(TYPES)]
     condition = Compare("=", args[0], args[0])
     one = Literal(1, parse_type("int"))
@@ -71,7 +71,7 @@ def test_every_rule_copes_with_every_type(function: str, kind: str) -> None:
         for call_args in ((a,), (a, b), (condition, a, b), (a, one), (a, Literal(None, b.type))):
             if _arity(function) != len(call_args):
                 continue
-            found = facts_of(Call(function, call_args, result.type), scope)
+            found = range_of(Call(function, call_args, result.type), context)
             if found is not None:
                 _check(found, result.type, count)
 
@@ -84,7 +84,7 @@ def _arity(function: str) -> int:
     return 2 if function in two + choices else 1
 
 
-def _check(found: Facts, type_: DataType, count: int) -> None:
+def _check(found: ValueRange, type_: DataType, count: int) -> None:
     assert found.type == type_ or found.type.name == "boolean"
     for bound in (found.low, found.high):
         assert len(bound.values) == count
@@ -107,12 +107,12 @@ def test_a_null_literal_is_null_all_the_way() -> None:
 
 
 def test_a_rule_that_breaks_makes_only_its_function_unknown(caplog: pytest.LogCaptureFixture) -> None:
-    def broken(call: Call, scope: Scope) -> Facts | None:
+    def broken(call: Call, context: EvalContext) -> ValueRange | None:
         raise ZeroDivisionError("on purpose")
 
     stats, columns = _stats({"int": [(1, 5)]}, 1)
-    scope = Scope(stats, columns, Settings(), verdict_of, {**RULES, "Abs": broken})
+    context = EvalContext(stats, columns, Settings(), verdict_of, {**RULES, "Abs": broken})
     x = Column(0, "int", parse_type("int"))
-    assert facts_of(Call("Abs", (x,), x.type), scope) is None
-    assert facts_of(Call("UnaryMinus", (x,), x.type), scope) is not None
+    assert range_of(Call("Abs", (x,), x.type), context) is None
+    assert range_of(Call("UnaryMinus", (x,), x.type), context) is not None
     assert "the rule of Abs broke" in caplog.text

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from secateur.query.types import DataType
-from secateur.reason.facts import Bound
-from secateur.reason.rules import decimals, scaled
-from secateur.reason.rules.intervals import Decimals, extreme, mask
+from secateur.evaluate.rules import decimals, scaled
+from secateur.evaluate.rules.intervals import Decimals, extreme, mask
+from secateur.evaluate.value_range import Bound
+from secateur.plan.types import DataType
 
 thorough = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 randoms = st.integers(0, 2**64).map(Random)

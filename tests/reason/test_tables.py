@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from secateur.reason import evaluate
+from secateur.evaluate.evaluator import evaluate
 from tests.reason.language import columns_of, entry, file_stats, predicate, references
 
 CASES = r"""

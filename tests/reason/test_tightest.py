@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secateur.query.types import parse_type
-from secateur.reason.rangesets import RangeSet, compact, covers, grown, intersection, range_set, union
-from secateur.stats.widest import tightest
+from secateur.evaluate.range_sets import RangeSet, compact, covers, grown, intersection, range_set, union
+from secateur.plan.types import parse_type
+from secateur.stats.collect.narrowest_ranges import narrowest_ranges
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 FEW = st.integers(-30, 30)
@@ -56,17 +56,17 @@ def _parts(ordered: list[int], cut: tuple[int, ...]) -> list[list[int]]:
 
 @given(st.lists(st.integers(-50, 50).map(lambda n: 2 * n), min_size=1, max_size=9), st.integers(1, 5))
 def test_lemma_1_the_largest_gaps_give_the_least_width(values: list[int], most: int) -> None:
-    found = pairs(tightest(pa.array(values), most))
+    found = pairs(narrowest_ranges(pa.array(values), most))
     assert len(found) <= most
     assert width(found) == narrowest(values, most)
 
 
 def test_lemma_2_range_sets_of_parts_do_not_give_the_best_one_of_the_whole() -> None:
     first, second = [0, 11, 12, 14, 22], [0, 4, 5, 10, 24, 25]
-    one, two = (of(*pairs(tightest(pa.array(part), 2))) for part in (first, second))
+    one, two = (of(*pairs(narrowest_ranges(pa.array(part), 2))) for part in (first, second))
     assert one.pairs() == [(0, 0), (11, 22)]
     assert two.pairs() == [(0, 10), (24, 25)]
-    assert pairs(tightest(pa.array(first + second), 2)) == [(0, 14), (22, 25)]
+    assert pairs(narrowest_ranges(pa.array(first + second), 2)) == [(0, 14), (22, 25)]
     merged = compact(union([one, two]), 2).pairs()
     assert merged == [(0, 22), (24, 25)]  # sound, but wider
     assert width(merged) > width([(0, 14), (22, 25)])
@@ -100,7 +100,7 @@ def test_table_4_growing_by_updates() -> None:
 def test_every_value_is_in_a_range_and_ranges_are_few_sorted_and_disjoint(kind: str, data: st.DataObject) -> None:
     type_, strategy = VALUES[kind]
     values, most = data.draw(st.lists(strategy, max_size=30)), data.draw(st.integers(1, 6))
-    found = pairs(tightest(pa.array(values, type_), most))
+    found = pairs(narrowest_ranges(pa.array(values, type_), most))
     assert len(found) <= most
     assert all(low <= high for low, high in found)
     assert all(a[1] < b[0] for a, b in pairwise(found))
@@ -131,18 +131,18 @@ def _members(ranges: Any) -> set[int]:
 
 def test_the_ends_of_int64_do_not_overflow() -> None:
     least, greatest = -(2**63), 2**63 - 1
-    assert pairs(tightest(pa.array([least, greatest, 0, 1]), 2)) == [(least, least), (0, greatest)]
+    assert pairs(narrowest_ranges(pa.array([least, greatest, 0, 1]), 2)) == [(least, least), (0, greatest)]
     assert of((least, least), (greatest, greatest), (least + 1, 5)).pairs() == [(least, 5), (greatest, greatest)]
     # 2**62 apart and one more: as floats the gaps would be equal
-    assert pairs(tightest(pa.array([0, 2**62, 2**63 - 1 - 2, 2**63 - 1]), 2))[0] == (0, 0)
+    assert pairs(narrowest_ranges(pa.array([0, 2**62, 2**63 - 1 - 2, 2**63 - 1]), 2))[0] == (0, 0)
 
 
 def test_zeros_are_one_and_infinities_are_ends() -> None:
     inf = float("inf")
-    assert pairs(tightest(pa.array([-0.0, 0.0, 1.0, inf, -inf]), 3)) == [(-inf, -inf), (0.0, 1.0), (inf, inf)]
-    assert str(pairs(tightest(pa.array([-0.0]), 1))) == "[(0.0, 0.0)]"
+    assert pairs(narrowest_ranges(pa.array([-0.0, 0.0, 1.0, inf, -inf]), 3)) == [(-inf, -inf), (0.0, 1.0), (inf, inf)]
+    assert str(pairs(narrowest_ranges(pa.array([-0.0]), 1))) == "[(0.0, 0.0)]"
 
 
 def test_strings_are_split_by_what_follows_their_common_beginning() -> None:
     names = [b"https://a/1", b"https://a/2", b"https://z/1"]
-    assert pairs(tightest(pa.array(names, pa.binary()), 2)) == [(names[0], names[1]), (names[2], names[2])]
+    assert pairs(narrowest_ranges(pa.array(names, pa.binary()), 2)) == [(names[0], names[1]), (names[2], names[2])]

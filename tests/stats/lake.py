@@ -12,13 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from secateur.query.types import parse_type
-from secateur.stats.collect import CollectReport, collect_listing
-from secateur.stats.filestats import ColumnStats, FileStats, ScanColumn
-from secateur.stats.footers import read_footers
+from secateur.plan.types import parse_type
+from secateur.stats.collect.collector import CollectReport, collect_listing
+from secateur.stats.collect.footers import read_footers
+from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
+from secateur.stats.formats.parquet import ParquetTable
 from secateur.stats.listing import Listing
-from secateur.stats.store import Store
-from secateur.stats.tablestats import TableStats
+from secateur.stats.store.store import Store
 
 File = tuple[str, int, int]
 
@@ -73,10 +73,10 @@ class Lake:
         """A store of its own each time, as another session would have."""
         return Store(f"file:{self.root}")
 
-    def stats(self, listing: Listing | None = None) -> TableStats:
+    def stats(self, listing: Listing | None = None) -> ParquetTable:
         listing = listing or self.listing()
         self.collect(listing)
-        return TableStats.load(listing, [self.store()])
+        return ParquetTable.load(listing, [self.store()])
 
 
 def cells(path: Path, column: str) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from secateur.stats.collect import CollectReport, collect_listing
-from secateur.stats.progress import Progress
-from secateur.stats.tablestats import TableStats
+from secateur.stats.collect.collector import CollectReport, collect_listing
+from secateur.stats.collect.progress import Progress
+from secateur.stats.formats.parquet import ParquetTable
 from tests.stats.lake import Lake, column, data
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -31,17 +31,17 @@ def test_executors_read_the_same_as_we_do(
     filled(files)
     python = "/nowhere/python3"
     monkeypatch.setattr(spark.sparkContext, "pythonExec", python)
-    monkeypatch.setattr("secateur.stats.collect._UNFIT", set())
+    monkeypatch.setattr("secateur.stats.collect.collector._UNFIT", set())
     (files.root / "broken.parquet").write_bytes(b"x")
     listing = files.listing()
     report = collect_listing(listing, [files.store()], spark, direct_limit=0)
     assert (report.files_total, report.files_read, report.files_failed, report.problem) == (31, 30, 1, "")
     assert not caplog.records  # such as that the executors could not do it
     assert spark.sparkContext.pythonExec == python
-    there = TableStats.load(listing, [files.store()])
+    there = ParquetTable.load(listing, [files.store()])
     here_store = type(files.store())(f"file:{files.root}", str(files.root / "_elsewhere"))
     collect_listing(listing, [here_store], None)
-    here = TableStats.load(listing, [here_store])
+    here = ParquetTable.load(listing, [here_store])
     assert there.missing.tolist() == here.missing.tolist()
     for scan in (data("c", "bigint"), data("s", "string")):
         a, b = column(there.files, scan), column(here.files, scan)
@@ -72,8 +72,8 @@ def test_executors_that_cannot_are_not_asked_twice(
         asked.append(1)
         raise RuntimeError("no pyarrow there")
 
-    monkeypatch.setattr("secateur.stats.collect._UNFIT", set())
-    monkeypatch.setattr("secateur.stats.collect._read_on_executors", refuse)
+    monkeypatch.setattr("secateur.stats.collect.collector._UNFIT", set())
+    monkeypatch.setattr("secateur.stats.collect.collector._read_on_executors", refuse)
     assert collect_listing(files.listing(), [files.store()], spark, direct_limit=0).files_read == 30
     assert "no pyarrow there" in caplog.text
     files.write("new.parquet", {"c": [1]})
@@ -95,7 +95,7 @@ def test_two_collectors_at_once_in_the_background(spark: SparkSession, files: La
     for thread in threads:
         thread.join()
     assert [r.problem for r in reports] == ["", ""]
-    assert not TableStats.load(listing, [files.store()]).missing.any()
+    assert not ParquetTable.load(listing, [files.store()]).missing.any()
 
 
 def test_progress_is_drawn_where_asked_for(
@@ -119,7 +119,7 @@ STOPPED = """
     from pathlib import Path
     from pyspark.sql import SparkSession
     from tests.stats.lake import Lake
-    from secateur.stats.collect import collect_listing
+    from secateur.stats.collect.collector import collect_listing
 
     spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     lake = Lake(Path(sys.argv[1]))

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from secateur.stats.footers import read_footers
+from secateur.stats.collect.footers import read_footers
 from tests.stats.lake import Lake, cells, describe
 
 D = decimal.Decimal

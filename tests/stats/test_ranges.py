@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from secateur.query.types import parse_type
-from secateur.reason.parts import values_of
-from secateur.stats.collect import CollectReport, collect_ranges
-from secateur.stats.fileranges import FileRanges
-from secateur.stats.filestats import ScanColumn
+from secateur.evaluate.subfiles import values_of
+from secateur.plan.types import parse_type
+from secateur.stats.collect.collector import CollectReport, collect_ranges
+from secateur.stats.collect.narrowest_ranges import narrowest_ranges
+from secateur.stats.file_range_sets import FileRangeSets
+from secateur.stats.file_stats import ScanColumn
+from secateur.stats.formats.parquet import ParquetTable
 from secateur.stats.listing import Listing, Values
-from secateur.stats.tablestats import TableStats
-from secateur.stats.widest import tightest
 from tests.stats.lake import Lake, data
 
 NAN, INF = float("nan"), float("inf")
@@ -29,12 +29,12 @@ UTC = datetime.timezone.utc
 
 def ranged(files: Lake, columns: list[str] | None = None, most: int = 20) -> CollectReport:
     files.collect()
-    values = TableStats(files.listing(), [files.store()]).values(columns)
+    values = ParquetTable(files.listing(), [files.store()]).values(columns)
     return collect_ranges(values, [files.store()], None, most=most)
 
 
-def loaded(files: Lake, column: ScanColumn, listing: Listing | None = None) -> FileRanges | None:
-    return TableStats.load(listing or files.listing(), [files.store()]).files.range_sets(column)
+def loaded(files: Lake, column: ScanColumn, listing: Listing | None = None) -> FileRangeSets | None:
+    return ParquetTable.load(listing or files.listing(), [files.store()]).files.range_sets(column)
 
 
 def sets(files: Lake, column: ScanColumn) -> list[list[tuple[Any, Any]] | None]:
@@ -140,9 +140,9 @@ def test_a_file_that_is_replaced_while_it_is_read_is_a_failure(files: Lake, monk
 
     def touching(values: pa.Array, most: int) -> tuple[pa.Array, pa.Array]:
         os.utime(path, (9, 9))
-        return tightest(values, most)
+        return narrowest_ranges(values, most)
 
-    monkeypatch.setattr("secateur.stats.rangescan.tightest", touching)
+    monkeypatch.setattr("secateur.stats.collect.range_scan.tightest", touching)
     report = collect_ranges(Values(listing), [files.store()], None, most=20)
     assert (report.files_ranged, report.files_failed) == (0, 1)
     assert "modified at 9000" in str(report)
@@ -166,7 +166,9 @@ def test_a_collection_that_breaks_in_the_middle_keeps_nothing_and_says_so(
 ) -> None:
     for i in range(5):
         files.write(f"{i}.parquet", {"c": [i, 100]})
-    monkeypatch.setattr("secateur.stats.rangescan._table", lambda *_: (_ for _ in ()).throw(MemoryError("no more")))
+    monkeypatch.setattr(
+        "secateur.stats.collect.range_scan._table", lambda *_: (_ for _ in ()).throw(MemoryError("no more"))
+    )
     report = ranged(files)
     assert report.files_ranged == 0
     assert "collecting stopped: MemoryError: no more" in str(report)
@@ -216,14 +218,14 @@ def test_contradictions_are_unknown() -> None:
     lows = pa.array([[5], [1, 2], [1, 1], [None], [1, 9], None, [3]], pa.list_(pa.int64()))
     highs = pa.array([[4], [3, 9], [2], [5], [2, 9], [1], [3]], pa.list_(pa.int64()))
     flags = pa.array([False] * 7)
-    ranges = FileRanges.of_lists(lows, highs, flags, flags)
+    ranges = FileRangeSets.of_lists(lows, highs, flags, flags)
     assert ranges.known.tolist() == [False, False, False, False, True, False, True]
     assert ranges.lows.to_pylist() == [1, 9, 3]
     assert ranges.null.tolist() == [True, True, True, True, False, True, False]
     part = ranges.take(np.array([6, 0, 4]))
     assert (part.offsets.tolist(), part.highs.to_pylist()) == ([0, 1, 1, 3], [3, 2, 9])
     nans = pa.array([[NAN], [1.0]], pa.list_(pa.float64()))
-    assert FileRanges.of_lists(nans, nans, flags[:2], flags[:2]).known.tolist() == [False, True]
+    assert FileRangeSets.of_lists(nans, nans, flags[:2], flags[:2]).known.tolist() == [False, True]
 
 
 def test_values_of_files_by_ranges_and_by_bounds(files: Lake) -> None:

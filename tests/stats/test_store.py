@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from secateur.stats import store as module
-from secateur.stats.collect import collect_listing
-from secateur.stats.footers import read_footers
-from secateur.stats.segment import digest
-from secateur.stats.store import Store, stores_for
-from secateur.stats.tablestats import TableStats
+from secateur.stats.collect.collector import collect_listing
+from secateur.stats.collect.footers import read_footers
+from secateur.stats.formats.parquet import ParquetTable
+from secateur.stats.store import store as module
+from secateur.stats.store.segment import digest
+from secateur.stats.store.store import Store, stores_for
 from tests.stats.lake import Lake, data, describe, list_files, ordinals
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -59,7 +59,7 @@ def test_a_damaged_segment_is_set_aside_and_rebuilt(files: Lake, damage: str, ca
         content[:] = segments(files.root)[1].read_bytes()
     victim.write_bytes(content)
     with caplog.at_level(logging.WARNING):
-        assert TableStats.load(files.listing(), [files.store()]).missing.sum() == 1
+        assert ParquetTable.load(files.listing(), [files.store()]).missing.sum() == 1
     assert "damaged" in caplog.text
     assert not victim.exists()
     assert [p.name for p in (files.root / "_secateur" / "damaged").iterdir()] == [victim.name]
@@ -119,8 +119,8 @@ def test_an_unwritable_place_keeps_statistics_in_memory(files: Lake, caplog: pyt
     assert not store.writable
     assert "in memory only" in report.store_text
     assert "cannot be kept" in caplog.text
-    assert not TableStats.load(files.listing(), [store]).missing.any()
-    assert TableStats.load(files.listing(), [files.store()]).missing.all()
+    assert not ParquetTable.load(files.listing(), [store]).missing.any()
+    assert ParquetTable.load(files.listing(), [files.store()]).missing.all()
 
 
 def test_no_such_file_system(files: Lake) -> None:
@@ -128,7 +128,7 @@ def test_no_such_file_system(files: Lake) -> None:
     store = Store(f"file:{files.root}", "nothing://here/at/all")
     assert collect_listing(files.listing(), [store], None).files_read == 1
     assert not store.writable
-    assert not TableStats.load(files.listing(), [store]).missing.any()
+    assert not ParquetTable.load(files.listing(), [store]).missing.any()
 
 
 def test_a_directory_named_by_the_user(files: Lake, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_directory_named_by_the_user(files: Lake, tmp_path: Path) -> None:
     collect_listing(files.listing(), [Store(f"file:{files.root}", place)], None)
     assert not (files.root / "_secateur").exists()
     for spelling in (f"file:{files.root}", f"{files.root}/", f"file://{files.root}"):
-        assert not TableStats.load(files.listing(), [Store(spelling, place)]).missing.any()
+        assert not ParquetTable.load(files.listing(), [Store(spelling, place)]).missing.any()
 
 
 def test_a_moved_table_keeps_its_statistics(files: Lake, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_moved_table_keeps_its_statistics(files: Lake, tmp_path: Path) -> None
     files.collect()
     shutil.move(files.root, tmp_path / "moved")
     moved = Lake(tmp_path / "moved")
-    assert not TableStats.load(moved.listing(), [moved.store()]).missing.any()
+    assert not ParquetTable.load(moved.listing(), [moved.store()]).missing.any()
 
 
 def test_failed_files_are_tried_again(files: Lake) -> None:
@@ -167,7 +167,7 @@ def test_two_threads_at_once(files: Lake) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert not TableStats.load(listing, [files.store()]).missing.any()
+    assert not ParquetTable.load(listing, [files.store()]).missing.any()
 
 
 def _append_one_by_one(root: Path, numbers: range) -> None:
@@ -192,7 +192,7 @@ def test_processes_that_write_and_merge_at_once_lose_nothing(files: Lake) -> Non
     for worker in workers:
         worker.join()
         assert worker.exitcode == 0
-    stats = TableStats.load(files.listing(), [files.store()])
+    stats = ParquetTable.load(files.listing(), [files.store()])
     assert not stats.missing.any()
     assert stats.row_groups(ordinals(*range(count)))[0].count == 2 * count
     assert len(segments(files.root)) <= 2 * module.MAX_SEGMENTS
@@ -212,7 +212,7 @@ def test_merging_drops_what_is_superseded_or_long_gone(files: Lake) -> None:
     after = store.segments()
     assert len(after) == len(segments(files.root)) == 1
     assert after[0].count == before - 3 * 3
-    assert not TableStats.load(files.listing(), [files.store()]).missing.any()
+    assert not ParquetTable.load(files.listing(), [files.store()]).missing.any()
 
 
 def test_merging_after_a_partial_listing_keeps_the_rest(files: Lake) -> None:
@@ -222,7 +222,7 @@ def test_merging_after_a_partial_listing_keeps_the_rest(files: Lake) -> None:
         files.store().append(read_footers([describe(path)]))
     store = files.store()
     assert store.compact(list_files(files.root / "day=1"))
-    assert not TableStats.load(files.listing(), [files.store()]).missing.any()
+    assert not ParquetTable.load(files.listing(), [files.store()]).missing.any()
 
 
 def test_where_statistics_are_kept(files: Lake) -> None:
@@ -246,7 +246,7 @@ def test_several_roots(files: Lake) -> None:
     stores = stores_for(listing.paths.to_pylist())
     assert len(stores) == 2
     assert collect_listing(listing, stores, None).files_read == 2
-    stats = TableStats.load(listing, stores)
+    stats = ParquetTable.load(listing, stores)
     found = stats.files.column(data("c", "bigint"))
     assert found is not None
     assert found.low.to_pylist() == [1, 5]

@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from secateur.stats.filestats import ScanColumn
+from secateur.stats.file_stats import ScanColumn
+from secateur.stats.formats.parquet import ParquetTable
 from secateur.stats.listing import Listing
-from secateur.stats.tablestats import TableStats
 from tests.stats.lake import Lake, column, data, ordinals
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 
-def highs(stats: TableStats, name: str = "c", kind: str = "bigint") -> list[Any]:
+def highs(stats: ParquetTable, name: str = "c", kind: str = "bigint") -> list[Any]:
     found: list[Any] = column(stats.files, data(name, kind)).high.to_pylist()
     return found
 
@@ -34,10 +34,10 @@ def test_alignment_follows_the_listing(files: Lake) -> None:
         files.write(f"{i}.parquet", {"c": [i, 10 + i]}, row_group_size=1)
     files.collect()
     order = [2, 0, 3, 1]
-    assert highs(TableStats.load(reordered(files.listing(), order), [files.store()])) == [12, 10, 13, 11]
+    assert highs(ParquetTable.load(reordered(files.listing(), order), [files.store()])) == [12, 10, 13, 11]
     (files.root / "1.parquet").unlink()
     files.write("00.parquet", {"c": [99]})
-    stats = TableStats.load(files.listing(), [files.store()])
+    stats = ParquetTable.load(files.listing(), [files.store()])
     assert stats.missing.tolist() == [False, True, False, False]
     assert highs(stats) == [10, None, 12, 13]
     assert stats.files.rows.to_pylist() == [2, None, 2, 2]
@@ -51,7 +51,7 @@ def test_an_overwritten_file_is_unknown_until_collected(files: Lake) -> None:
     assert highs(files.stats()) == [1]
     files.write("f.parquet", {"c": [2]})
     os.utime(path, (2_000_000, 2_000_000))
-    assert TableStats.load(files.listing(), [files.store()]).missing.all()
+    assert ParquetTable.load(files.listing(), [files.store()]).missing.all()
     assert highs(files.stats()) == [2]
     os.utime(path, (1_000_000, 1_000_000))  # whoever fakes times gets the statistics of that time
     files.write("f.parquet", {"c": [3, 4]})
@@ -64,15 +64,15 @@ def test_same_path_and_time_but_another_length_is_unknown(files: Lake) -> None:
     files.collect()
     listing = files.listing()
     other = Listing("x", listing.roots, listing.paths, listing.lengths + 1, listing.mtimes, {})
-    assert TableStats.load(other, [files.store()]).missing.all()
+    assert ParquetTable.load(other, [files.store()]).missing.all()
 
 
 def test_nothing_known(files: Lake) -> None:
-    empty = TableStats.load(files.listing(), [files.store()])
+    empty = ParquetTable.load(files.listing(), [files.store()])
     assert (empty.files.count, empty.files.column(data("c", "int"))) == (0, None)
     assert empty.files.blocks.count == 0
     files.write("f.parquet", {"c": [1]})
-    stats = TableStats.load(files.listing(), [files.store()])
+    stats = ParquetTable.load(files.listing(), [files.store()])
     assert stats.missing.tolist() == [True]
     assert stats.files.column(data("c", "bigint")) is None
     assert stats.row_groups(ordinals(0))[0].count == 0
@@ -196,7 +196,7 @@ def test_row_groups(files: Lake) -> None:
     files.write("4.parquet", {"c": [8, None]}, row_group_size=1)
     files.collect()
     files.write("5.parquet", {"c": [9]})
-    stats = TableStats.load(files.listing(), [files.store()])
+    stats = ParquetTable.load(files.listing(), [files.store()])
     groups, owner = stats.row_groups(ordinals(3, 0, 4, 1, 2))
     assert owner.tolist() == [3, 3, 0, 0, 0, 1, 2]
     assert groups.rows.to_pylist() == [1, 1, 2, 2, 1, 2, 0]
@@ -215,7 +215,7 @@ def test_partition_values_are_exact_constants(files: Lake) -> None:
     files.write("p=5/f.parquet", {"c": [1]})
     values = {"p=1": [7.0, "a"], "p=2": [None, None], "p=3": ["NaN", "b"], "p=4": [None, "c"], "p=5": ["NaN", ""]}
     listing = files.listing([("d", "double"), ("s", "string")], values)
-    stats = TableStats.load(listing, [files.store()])
+    stats = ParquetTable.load(listing, [files.store()])
     d = column(stats.files, data("d", "double", where="partition"))
     assert d.low.to_pylist() == d.high.to_pylist() == [7.0, None, None, None, None]
     assert d.nulls.to_pylist() == [0, 1, 0, None, 0]
@@ -231,7 +231,7 @@ def test_partition_values_are_exact_constants(files: Lake) -> None:
 
 
 def test_blocks_hold_what_their_files_hold(files: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("secateur.stats.filestats.BLOCK", 3)
+    monkeypatch.setattr("secateur.stats.file_stats.BLOCK", 3)
     for i in range(8):
         files.write(f"{i}.parquet", {"c": [i, None], "d": [float(i), math.nan]})
     blocks = files.stats().files.blocks
@@ -247,7 +247,7 @@ def test_a_file_listed_twice_is_known_at_least_once(files: Lake) -> None:
     files.write("f.parquet", {"c": [1]})
     files.collect()
     twice = reordered(files.listing(), [0, 0])
-    stats = TableStats.load(twice, [files.store()])
+    stats = ParquetTable.load(twice, [files.store()])
     assert stats.missing.sum() <= 1
     assert set(highs(stats)) <= {1, None}
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from secateur.query.types import parse_type
-from secateur.stats.transforms import lift
+from secateur.plan.types import parse_type
+from secateur.stats.formats.iceberg_transforms import lift
 
 DAY = 86_400_000_000
 MOMENTS = [

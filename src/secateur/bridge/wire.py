@@ -22,7 +22,7 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
 * question ``{"k": number, "cols": [columns], "rows": [[values], …]}``, where a column is the id of an attribute and the
   positions of fields (``"7/0/2"``), answered by a list of values, ``{"e": 1}`` for one that could not be evaluated;
 * zone ``[[seconds of each change and of the end], [offset before the first and after each], [least, greatest after the
-  end]]``, as :class:`secateur.query.zones.Zone` takes them;
+  end]]``, as :class:`secateur.plan.time_zones.Zone` takes them;
 * edit ``{"scan": id, "fp": fingerprint, "skip": base64 of one bit per file, "skipped": count}``, with ``"rows": 1``
   if it is void as soon as one of the files that are kept has changed, with ``"relies"`` for other scans of which no
   file may have changed, and with ``"implied"`` for a list of conditions
@@ -48,11 +48,11 @@ from typing import Any
 import numpy as np
 
 from secateur.errors import WireError
-from secateur.passes.compared import Compared
-from secateur.passes.contract import Asked, Implied
-from secateur.passes.keys import MOST_KEYS, Keys
-from secateur.passes.waves import Wave
-from secateur.query.expressions import (
+from secateur.passes.contract import Implied, RuntimePredicate
+from secateur.passes.joins.join_keys import MOST_KEYS, JoinKeys
+from secateur.passes.limits.runtime_row_filter import RowFilter
+from secateur.passes.limits.topk_probe import TopKProbe
+from secateur.plan.expressions import (
     NOT_EVALUABLE,
     Alias,
     And,
@@ -72,7 +72,7 @@ from secateur.query.expressions import (
     Value,
     walk,
 )
-from secateur.query.plan import (
+from secateur.plan.nodes import (
     Aggregate,
     Expand,
     Filter,
@@ -91,11 +91,11 @@ from secateur.query.plan import (
     Union,
     Window,
 )
-from secateur.query.plan import Opaque as OpaquePlan
-from secateur.query.types import DataType, parse_type
-from secateur.query.values import decode_value
-from secateur.query.zones import Zone
-from secateur.stats.filestats import Mask, ScanColumn
+from secateur.plan.nodes import Opaque as OpaquePlan
+from secateur.plan.time_zones import Zone
+from secateur.plan.types import DataType, parse_type
+from secateur.plan.values import decode_value
+from secateur.stats.file_stats import Mask, ScanColumn
 
 Wire = dict[str, Any]
 
@@ -133,53 +133,55 @@ def decode_plan(node: Wire, settings: Settings) -> Plan:
         return decode_scan(node, settings)
     children = [decode_plan(child, settings) for child in node["c"]]
     subqueries = tuple(decode_plan(plan, settings) for plan in node.get("q", ()))
-    random = node.get("r") == 1
+    order_sensitive = node.get("r") == 1
     match node["n"]:
         case "Filter":
-            return Filter(decode_expression(node["x"][0]), children[0], subqueries, random)
+            return Filter(decode_expression(node["x"][0]), children[0], subqueries, order_sensitive)
         case "Project":
             outputs = tuple(decode_expression(e) for e in node["x"])
-            return Project(outputs, children[0], not any(map(_varies, node["x"])), subqueries, random)
+            return Project(outputs, children[0], not any(map(_varies, node["x"])), subqueries, order_sensitive)
         case "LocalLimit" if not subqueries:
             match decode_expression(node["x"][0]):
                 case Literal(int(count)) if count >= 0:
-                    return Limit(count, children[0], random)
+                    return Limit(count, children[0], order_sensitive)
         case "Sort" if node.get("g") == 1:
-            return Sort(tuple(_sort_key(e) for e in node["x"]), children[0], subqueries, random, node.get("s", -1))
+            return Sort(
+                tuple(_sort_key(e) for e in node["x"]), children[0], subqueries, order_sensitive, node.get("s", -1)
+            )
         case "Join":
             condition = decode_expression(node["x"][0]) if node["x"] else None
             ref = node.get("s", -1)
-            return Join(node["j"], condition, children[0], children[1], node.get("e"), subqueries, random, ref)
+            return Join(node["j"], condition, children[0], children[1], node.get("e"), subqueries, order_sensitive, ref)
         case "Aggregate":
             grouping, outputs = _split([decode_expression(e) for e in node["x"]], node["g"])
-            return Aggregate(grouping, outputs, children[0], subqueries, random)
+            return Aggregate(grouping, outputs, children[0], subqueries, order_sensitive)
         case "Union" if not subqueries:
-            return Union(tuple(node["o"]), tuple(map(tuple, node["i"])), tuple(children), random)
+            return Union(tuple(node["o"]), tuple(map(tuple, node["i"])), tuple(children), order_sensitive)
         case "Window":
             partition = tuple(decode_expression(e) for e in node["x"])
-            return Window(tuple(node["o"]), partition, children[0], subqueries, random)
+            return Window(tuple(node["o"]), partition, children[0], subqueries, order_sensitive)
         case "WindowGroupLimit":
             groups = tuple(decode_expression(e) for e in node["x"][: node["g"]])
             keys = tuple(_sort_key(e) for e in node["x"][node["g"] :])
-            return GroupLimit(node["f"], node["k"], groups, keys, children[0], subqueries, random)
+            return GroupLimit(node["f"], node["k"], groups, keys, children[0], subqueries, order_sensitive)
         case "Expand":
-            return _expand(node, children[0], subqueries, random=random)
+            return _expand(node, children[0], subqueries, order_sensitive=order_sensitive)
         case "Generate":
-            return Generate(tuple(node["o"]), children[0], subqueries, random)
+            return Generate(tuple(node["o"]), children[0], subqueries, order_sensitive)
         case what if what in _TRANSPARENT:
-            return Transparent(what, children[0], subqueries, random)
-    return OpaquePlan(node["n"], (*children, *subqueries), random)
+            return Transparent(what, children[0], subqueries, order_sensitive)
+    return OpaquePlan(node["n"], (*children, *subqueries), order_sensitive)
 
 
 def _split(parts: Sequence[Expression], at: int) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
     return tuple(parts[:at]), tuple(parts[at:])
 
 
-def _expand(node: Wire, child: Plan, subqueries: tuple[Plan, ...], *, random: bool) -> Expand:
+def _expand(node: Wire, child: Plan, subqueries: tuple[Plan, ...], *, order_sensitive: bool) -> Expand:
     width = node["g"]
     parts = node["x"]
     rows = [tuple(map(decode_expression, parts[i : i + width])) for i in range(0, len(parts) - width, width or 1)]
-    return Expand(tuple(e["a"] for e in parts[len(parts) - width :]), tuple(rows), child, subqueries, random)
+    return Expand(tuple(e["a"] for e in parts[len(parts) - width :]), tuple(rows), child, subqueries, order_sensitive)
 
 
 def _sort_key(e: Wire) -> SortKey:
@@ -206,7 +208,7 @@ def decode_scan(node: Wire, settings: Settings) -> Scan:
         lossy=node.get("lossy") == 1,
         decided=node.get("decided", False),
         skipped=base64.b64decode(node.get("skipped", "")),
-        use=node.get("use", -1),
+        instance_id=node.get("use", -1),
     )
 
 
@@ -369,19 +371,19 @@ def encode_skip(scan: Scan, keep: Mask, *, counted: bool = False) -> Wire:
     }
 
 
-def encode_runtime(id_: str, asked: Asked) -> Wire:
+def encode_runtime(id_: str, asked: RuntimePredicate) -> Wire:
     """What a scan is to ask while the query runs, under the name by which the answer is found."""
     match asked:
-        case Wave():
+        case TopKProbe():
             wire = {"id": id_, "at": asked.sort, "count": asked.count, "wave": encode_mask(asked.files)}
-            return wire | _compared(asked.compared)
-        case Keys():
+            return wire | _row_filter(asked.row_filter)
+        case JoinKeys():
             wire = {"id": id_, "at": asked.join, "left": int(asked.left), "key": asked.key.id, "about": asked.about}
             if asked.low is None:
-                return wire | {"most": MOST_KEYS} | _compared(asked.compared)
+                return wire | {"most": MOST_KEYS} | _row_filter(asked.row_filter)
             return wire | {"map": {"low": asked.low, "high": asked.high, "width": asked.width}}
     raise WireError(f"{asked.name} asks for something that the bridge cannot find out")
 
 
-def _compared(how: Compared | None) -> Wire:
+def _row_filter(how: RowFilter | None) -> Wire:
     return {} if how is None else {"compare": {"a": how.column.id, "low": str(how.low), "high": str(how.high)}}

@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from secateur.passes.contract import Asked, Implied, Known, Limits, Outcome
-from secateur.passes.dips import dip_files
-from secateur.passes.filter import filter_files
-from secateur.passes.implied import implied_predicates
-from secateur.passes.keys import runtime_keys
-from secateur.passes.limit import limit_files
-from secateur.passes.manifests import keep_manifests
-from secateur.passes.predicates import random_scans
-from secateur.passes.ranged import range_files
-from secateur.passes.topk import topk_files
-from secateur.passes.waves import first_waves
-from secateur.passes.windows import window_files
-from secateur.query.plan import Query
+from secateur.passes.contract import Implied, Limits, PassInput, PassResult, RuntimePredicate
+from secateur.passes.filter.filter import prune_by_filter
+from secateur.passes.filter.implied_predicates import add_implied_predicates
+from secateur.passes.filter.manifests import prune_manifests
+from secateur.passes.filter.predicates import order_sensitive_scans
+from secateur.passes.filter.range_sets import prune_by_range_sets
+from secateur.passes.joins.join_keys import ask_join_keys
+from secateur.passes.joins.join_ranges import prune_by_join_ranges
+from secateur.passes.limits.limit import prune_by_limit
+from secateur.passes.limits.topk import prune_by_topk
+from secateur.passes.limits.topk_probe import probe_topk
+from secateur.passes.limits.window_topk import prune_by_window_topk
+from secateur.plan.nodes import Query
 from secateur.report.summary import JoinRecord, PassRecord, Reason
-from secateur.stats.filestats import FileStats, Mask
+from secateur.stats.file_stats import FileStats, Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +31,23 @@ class Pass:
     """A technique: its name in options and summaries, its function, and the stages of a query in which it runs."""
 
     name: str
-    run: Callable[[Known], Outcome]
+    run: Callable[[PassInput], PassResult]
     stages: tuple[str, ...] = ("early", "late")
 
 
 _LIMITS = Limits()
-_NOTHING = Outcome()
+_NOTHING = PassResult()
 PASSES: tuple[Pass, ...] = (
-    Pass("manifests", keep_manifests),
-    Pass("filter", filter_files),
-    Pass("ranges", range_files),
-    Pass("dips", dip_files, stages=("late",)),
-    Pass("limit", limit_files),
-    Pass("topk", topk_files),
-    Pass("windows", window_files, ("late",)),
-    Pass("implied", implied_predicates),
-    Pass("waves", first_waves, ("late",)),
-    Pass("keys", runtime_keys, ("late",)),
+    Pass("manifests", prune_manifests),
+    Pass("filter", prune_by_filter),
+    Pass("ranges", prune_by_range_sets),
+    Pass("dips", prune_by_join_ranges, stages=("late",)),
+    Pass("limit", prune_by_limit),
+    Pass("topk", prune_by_topk),
+    Pass("windows", prune_by_window_topk, ("late",)),
+    Pass("implied", add_implied_predicates),
+    Pass("waves", probe_topk, ("late",)),
+    Pass("keys", ask_join_keys, ("late",)),
 )
 
 
@@ -69,7 +69,7 @@ class Decision:
     """What scans were told by those that they join with."""
     relies: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """For a narrowed scan, others whose files have to be as they were listed."""
-    runtime: Mapping[int, Asked] = field(default_factory=dict)
+    runtime: Mapping[int, RuntimePredicate] = field(default_factory=dict)
     """What scans are narrowed by while the query runs."""
     first: Mapping[int, Mask] = field(default_factory=dict)
     """Files to be read before the others, where Spark reads on only until it has enough rows."""
@@ -89,7 +89,7 @@ def run_passes(
 
     A pass that raises, or returns something that does not narrow, is ignored: the files stay as they were (rule S1).
 
-    >>> from secateur.query.plan import Scan
+    >>> from secateur.plan.nodes import Scan
     >>> decision = run_passes(Query(1, "early", Scan(0, "trails", "parquet", "", ())), {})
     >>> [reason.code for reason in decision.reasons[0]]
     ['no-filter']
@@ -102,7 +102,7 @@ def run_passes(
     implied: dict[int, tuple[Implied, ...]] = {}
     joins: dict[int, tuple[JoinRecord, ...]] = {}
     relies: dict[int, frozenset[int]] = {}
-    runtime: dict[int, Asked] = {}
+    runtime: dict[int, RuntimePredicate] = {}
     first: dict[int, Mask] = {}
     driver: frozenset[int] = frozenset()
     shared: dict[object, Any] = {}
@@ -110,7 +110,7 @@ def run_passes(
         if query.stage not in pass_.stages or (enabled is not None and pass_.name not in enabled):
             continue
         before = dict(kept)
-        outcome, ms = _run(pass_, Known(query, stats, before, limits, shared), scans)
+        outcome, ms = _run(pass_, PassInput(query, stats, before, limits, shared), scans)
         if outcome == _NOTHING:
             continue
         for id_, mask in outcome.kept.items():
@@ -135,7 +135,7 @@ def run_passes(
     return Decision(kept, records, reasons, counted, implied, joins, relies, runtime, first, driver)
 
 
-def _run(pass_: Pass, known: Known, scans: tuple[int, ...]) -> tuple[Outcome, float]:
+def _run(pass_: Pass, known: PassInput, scans: tuple[int, ...]) -> tuple[PassResult, float]:
     """What a pass returns and how many milliseconds it took; if it fails, an outcome that says so for every scan."""
     start = perf_counter()
     try:
@@ -143,17 +143,17 @@ def _run(pass_: Pass, known: Known, scans: tuple[int, ...]) -> tuple[Outcome, fl
         _check(outcome, known, scans)
     except Exception as error:  # the query must go on, whatever broke
         text = f"The pass {pass_.name} failed and was ignored, please report this: {type(error).__name__}: {error}"
-        outcome = Outcome(reasons=tuple((id_, Reason("pass-failed", text)) for id_ in scans))
+        outcome = PassResult(reasons=tuple((id_, Reason("pass-failed", text)) for id_ in scans))
     return outcome, (perf_counter() - start) * 1000
 
 
-def _check(outcome: Outcome, known: Known, scans: tuple[int, ...]) -> None:
+def _check(outcome: PassResult, known: PassInput, scans: tuple[int, ...]) -> None:
     """Refuse an outcome that is not a narrowing of what was kept before."""
     if not {id_ for id_, _ in outcome.reasons} <= set(scans):
         raise ValueError("it gave a reason for a scan that is not in the query")
-    kept, random = known.kept, random_scans(known.query)
+    kept, order_sensitive = known.kept, order_sensitive_scans(known.query)
     for id_ in (*outcome.kept, *outcome.implied, *outcome.runtime, *outcome.first, *outcome.driver):
-        if id_ in random:
+        if id_ in order_sensitive:
             raise ValueError(f"it narrowed scan {id_}, which is below something random")
         if id_ not in kept:
             raise ValueError(f"it narrowed scan {id_}, of which no statistics were given")

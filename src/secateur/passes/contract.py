@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from secateur.query.expressions import Expression
-from secateur.query.plan import Query
-from secateur.reason.rangesets import RangeSet
+from secateur.evaluate.range_sets import RangeSet
+from secateur.plan.expressions import Expression
+from secateur.plan.nodes import Query
 from secateur.report.summary import JoinRecord, Reason
-from secateur.stats.filestats import FileStats, Mask
+from secateur.stats.file_stats import FileStats, Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PassInput:
     """The statistics of each scan by its id, and which of its files earlier passes kept (one flag per file)."""
 
     query: Query
@@ -54,7 +54,7 @@ class Membership:
     values: RangeSet
 
 
-class Asked(Protocol):
+class RuntimePredicate(Protocol):
     """Something that a subquery finds out while the query runs, and what it then tells of the rows of a scan."""
 
     @property
@@ -69,7 +69,7 @@ class Asked(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PassResult:
     """The scans that a pass narrowed, with their new masks, and a reason for each scan that it could not narrow.
 
     ``implied`` are predicates to be put right above a scan, for whoever reads its files.
@@ -88,5 +88,5 @@ class Outcome:
     """Files that are worth reading before the others, as long as not all rows are needed."""
     driver: frozenset[int] = frozenset()
     """Scans of which so little is left that the driver may read it itself, without a Spark job."""
-    runtime: Mapping[int, Asked] = field(default_factory=dict)
+    runtime: Mapping[int, RuntimePredicate] = field(default_factory=dict)
     """Scans that are to be narrowed once more while the query runs, by what a subquery tells."""

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import WireError
-from secateur.query.types import DataType, parse_type
-from secateur.query.values import decode_value
+from secateur.plan.types import DataType, parse_type
+from secateur.plan.values import decode_value
 
 Ints = npt.NDArray[np.int64]
 

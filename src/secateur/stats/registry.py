@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from secateur.options import Options
 from secateur.report.summary import Reason
-from secateur.stats.collect import CollectReport, collect_listing, collect_ranges
-from secateur.stats.fileranges import SMALL
-from secateur.stats.readers import PartialTable, Reader, Source, Table
-from secateur.stats.store import Store, stores_for
+from secateur.session.options import Options
+from secateur.stats.collect.collector import CollectReport, collect_listing, collect_ranges
+from secateur.stats.file_range_sets import SMALL
+from secateur.stats.formats.readers import PartialTable, Reader, Source, Table
+from secateur.stats.store.store import Store, stores_for
 
 log = logging.getLogger("secateur")
 

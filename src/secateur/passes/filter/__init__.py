@@ -1,0 +1,1 @@
+"""Techniques that use the conditions of a query."""

@@ -1,0 +1,140 @@
+"""Filter pruning: skip the files in which no row can satisfy the WHERE clause.
+
+Before and after, with x between 1 and 5 in the first file and between 6 and 9 in the second::
+
+    Filter (x > 5)          kept: [True, True]    ->    kept: [False, True]
+      Scan t [x]
+
+Each conjunct is put to the evaluator on its own (a file is out if one of them cannot be TRUE), in steps that grow with
+what survives, not with the table: first blocks of files, then the files of the blocks that are left. In which order,
+and when a conjunct is given up, is the business of :mod:`secateur.passes.filter.tree`.
+
+For each conjunct that ruled out nothing one reason says what stood in its way, also if others did rule out files.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.compute as pc
+
+from secateur.evaluate.expression_ranges import Columns
+from secateur.passes.contract import PassInput, PassResult
+from secateur.passes.filter.predicates import Predicate, order_sensitive_scans, scan_predicate, scan_predicates
+from secateur.passes.filter.tree import PruningTree
+from secateur.passes.filter.why_not import no_filter, why_not
+from secateur.plan.expressions import Column, Compare, Literal
+from secateur.plan.nodes import Query, Scan, Settings
+from secateur.report.summary import Reason
+from secateur.stats.file_stats import BLOCK, FileStats, Mask
+
+_DEFAULTS = Settings()
+
+
+def prune_by_filter(known: PassInput) -> PassResult:
+    """Keep of every scan the files that may hold a row which all Filters right above the scan let through."""
+    predicates, order_sensitive = scan_predicates(known.query), order_sensitive_scans(known.query)
+    kept: dict[int, Mask] = {}
+    reasons: list[tuple[int, Reason]] = []
+    seconds = known.limits.filter_seconds
+    for scan in {scan.id: scan for scan in known.query.scans()}.values():
+        if scan.declined or scan.decided:
+            continue
+        predicate, stats = predicates[scan.id], known.stats.get(scan.id)
+        if scan.id in order_sensitive:
+            reasons.append((scan.id, _random(scan)))
+        elif not predicate:
+            reasons.append((scan.id, no_filter(scan)))
+        elif stats is None:
+            reasons.append((scan.id, _no_statistics(scan)))
+        else:
+            before = known.kept[scan.id]
+            if not before.any():
+                reasons.append((scan.id, Reason("nothing-left", f"No file of {scan.table} was left to look at.")))
+                continue
+            columns = {column.id: column for column in scan.columns}
+            limits = replace(known.limits, filter_seconds=seconds)
+            tree = PruningTree(predicate, columns, known.query.settings, limits)
+            after = prune(tree, stats, before)
+            seconds -= tree.seconds
+            trusted = out_of_reach(predicate, stats, columns)
+            if trusted is not None:
+                after = after & ~trusted
+            if np.count_nonzero(after) < np.count_nonzero(before):
+                kept[scan.id] = after
+            if after.any():
+                why = why_not(tree, scan, stats, columns, skipped=scan.id in kept)
+                reasons += [(scan.id, r) for r in why if trusted is None or r.code != "nan-unknown"]
+    return PassResult(kept, tuple(reasons))
+
+
+def filter_entries(query: Query, scan: Scan, entries: FileStats) -> Mask:
+    """The entries of a scan (row groups, say) that may hold a row which the Filters right above it let through."""
+    columns = {column.id: column for column in scan.columns}
+    everything = np.ones(entries.count, dtype=np.bool_)
+    return narrow(scan_predicate(query, scan), entries, columns, everything, query.settings)
+
+
+def narrow(
+    predicate: Predicate, stats: FileStats, columns: Columns, kept: Mask, settings: Settings = _DEFAULTS
+) -> Mask:
+    """The kept files that may hold a row which makes every conjunct TRUE."""
+    return prune(PruningTree(predicate, columns, settings), stats, kept) if predicate else kept
+
+
+def prune(tree: PruningTree, stats: FileStats, kept: Mask) -> Mask:
+    """The same with a tree at hand, which tells afterwards what each conjunct did."""
+    alive = kept
+    if stats.count > 2 * BLOCK:
+        starts = np.arange(0, stats.count, BLOCK)
+        open_blocks = tree.blocks(stats.blocks, np.logical_or.reduceat(kept, starts))
+        if not open_blocks.all():
+            alive = kept & np.repeat(open_blocks, BLOCK)[: stats.count]
+    return tree.entries(stats, alive)
+
+
+def out_of_reach(predicate: Predicate, stats: FileStats, columns: Columns) -> Mask | None:
+    """The files that the table's own planner skips for ``x > v`` on a float column because the maximum is too small.
+
+    It takes NaN as the greatest value, so a NaN that some writer left out of the maximum is lost without secateur, too:
+    the answer stays the same. That holds only for a conjunct of this very form; elsewhere a NaN may be found (rule S5).
+    None if there is no such conjunct, or if the planner does not do so.
+    """
+    if not stats.nan_is_greatest:
+        return None
+    skipped: Mask | None = None
+    for conjunct in predicate:
+        match conjunct:
+            case Compare(">" | ">=" as op, Column() as column, Literal(float(value))) if not math.isnan(value):
+                pass
+            case Compare("<" | "<=" as op, Literal(float(value)), Column() as column) if not math.isnan(value):
+                pass
+            case _:
+                continue
+        source = columns.get(column.id)
+        if source is None or column.path or not source.type.is_float or column.type != source.type:
+            continue
+        found = stats.column(source)
+        if found is None:
+            continue
+        below = pc.less(found.high, value) if op in (">=", "<=") else pc.less_equal(found.high, value)
+        flags: Mask = below.fill_null(False).to_numpy(zero_copy_only=False)
+        skipped = flags if skipped is None else skipped | flags
+    return skipped
+
+
+def _random(scan: Scan) -> Reason:
+    return Reason(
+        "non-deterministic",
+        f"Above {scan.table} the query uses something like rand(seed), monotonically_increasing_id() or TABLESAMPLE, "
+        "whose result depends on all rows that are read; apply it to a table that holds the filtered rows.",
+    )
+
+
+def _no_statistics(scan: Scan) -> Reason:
+    return Reason(
+        "no-statistics",
+        f"Nothing is known of the files of {scan.table}; have its writer record statistics, or collect them.",
+    )

@@ -1,0 +1,1 @@
+"""Techniques that use the joins of a query."""

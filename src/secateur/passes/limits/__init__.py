@@ -1,0 +1,1 @@
+"""Techniques that use LIMIT and ORDER BY."""

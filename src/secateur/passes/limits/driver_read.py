@@ -1,0 +1,58 @@
+"""When the driver may read the rows of a LIMIT itself.
+
+A Spark job takes tens of milliseconds before it reads its first row, and more where executors have to be started
+first. If a query ends with a LIMIT, and one small file is left to read, the driver is done before that::
+
+    GlobalLimit                one file of 3 kB is left of t, its 100 rows are enough:
+      Limit 100                the driver reads it, no job is started
+        Project a#1, (b#2 + 1)
+          Filter (a#1 > 5)
+            Scan t
+
+What lies in between is evaluated there as well, so it has to be Spark's own: no user's code runs in the driver that
+would not have run there anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from secateur.passes.contract import PassInput
+from secateur.passes.limits.limit_scope import LimitScope
+from secateur.plan.expressions import NOT_EVALUABLE, Call, Expression, Opaque, walk
+from secateur.plan.nodes import Filter, Limit, Plan, Project
+from secateur.plan.nodes import Opaque as OpaquePlan
+from secateur.stats.file_stats import Mask, sum_of
+
+
+def is_for_driver(limited: LimitScope, files: Mask, known: PassInput) -> bool:
+    """Whether the query is a LIMIT over nothing but conditions and columns, and these files of its scan are small."""
+    size = sum_of(known.stats[limited.scan.id].sizes, files)
+    if size is None or size > known.limits.driver_bytes:
+        return False
+    plan: Plan = known.query.plan
+    while isinstance(plan, OpaquePlan) and plan.what in ("GlobalLimit", "Offset"):
+        plan = plan.children[0]
+    if not isinstance(plan, Limit) or plan is known.query.plan:
+        return False
+    plan = plan.child
+    while isinstance(plan, Filter | Project):
+        computed = (plan.condition,) if isinstance(plan, Filter) else plan.outputs
+        if plan.subqueries or not _is_sparks_own(computed):
+            return False
+        plan = plan.child
+    return plan == limited.scan
+
+
+def _is_sparks_own(computed: Iterable[Expression]) -> bool:
+    return not any(_is_foreign(part) for e in computed for part in walk(e))
+
+
+def _is_foreign(e: Expression) -> bool:
+    match e:
+        case Call("GetStructField"):
+            return False
+        case Call():
+            return e.ref == NOT_EVALUABLE
+        case _:
+            return isinstance(e, Opaque)

@@ -1,0 +1,71 @@
+"""LIMIT pruning: read as few files as hold the rows that a LIMIT asks for.
+
+Before and after, for ``SELECT * FROM t WHERE x > 5 LIMIT 10`` with 40 rows in each file, x between 1 and 9 in the first
+and above 5 in the others::
+
+    Limit 10                kept: [True, True, True]    ->    kept: [False, True, False]
+      Filter (x > 5)
+        Scan t [x]
+
+Only files all of whose rows match count, with row counts that are exact (rule S4): which rows of the other files match
+nobody knows before reading them. If they hold too few rows, no file is skipped, but they are read first: Spark reads on
+only until it has enough. If the files that are kept are small, the driver may read them itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from secateur.passes.contract import PassInput, PassResult
+from secateur.passes.limits.driver_read import is_for_driver
+from secateur.passes.limits.limit_scope import LimitScope, fully_matching, limit_scopes, sure_rows
+from secateur.report.summary import Reason
+from secateur.stats.file_stats import Mask
+
+
+def prune_by_limit(known: PassInput) -> PassResult:
+    """Keep of every scan below a LIMIT the fewest fully matching files with enough rows, or have those read first."""
+    kept: dict[int, Mask] = {}
+    first: dict[int, Mask] = {}
+    driver: set[int] = set()
+    reasons: list[tuple[int, Reason]] = []
+    for limited in limit_scopes(known, ordered=False):
+        id_ = limited.scan.id
+        stats, before = known.stats[id_], known.kept[id_]
+        rows = sure_rows(stats, fully_matching(limited, stats, before, known.query.settings))
+        chosen = fewest(rows, limited.count)
+        if chosen is None:
+            reasons.append((id_, _too_few(limited, int(rows.sum()))))
+            if 0 < np.count_nonzero(rows) < np.count_nonzero(before):
+                first[id_] = rows > 0
+            continue
+        mask = np.zeros(len(before), dtype=np.bool_)
+        mask[chosen] = True
+        if len(chosen) < np.count_nonzero(before):
+            kept[id_] = mask
+        if is_for_driver(limited, mask, known):
+            driver.add(id_)
+    return PassResult(kept, tuple(reasons), counted=frozenset(kept), first=first, driver=frozenset(driver))
+
+
+def fewest(
+    rows: np.ndarray[tuple[int], np.dtype[np.int64]], needed: int
+) -> np.ndarray[tuple[int], np.dtype[np.intp]] | None:
+    """The fewest entries whose rows add up to what is needed, None if all together do not.
+
+    >>> fewest(np.array([5, 0, 40, 7]), 45).tolist(), fewest(np.array([5, 0]), 6) is None
+    ([2, 3], True)
+    """
+    if int(rows.sum()) < needed:
+        return None
+    order = np.argsort(-rows, kind="stable")
+    count = int(np.searchsorted(np.cumsum(rows[order]), needed)) + 1 if needed else 0
+    return order[:count]
+
+
+def _too_few(limited: LimitScope, rows: int) -> Reason:
+    return Reason(
+        "limit-not-covered",
+        f"LIMIT {limited.count:,} of {limited.scan.table} needs all files that may match: those all of whose rows are "
+        f"known to match hold {rows:,} rows. Filter by columns that the table is sorted or clustered by.",
+    )

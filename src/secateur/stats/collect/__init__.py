@@ -1,0 +1,1 @@
+"""Reads statistics out of files."""

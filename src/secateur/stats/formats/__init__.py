@@ -1,0 +1,1 @@
+"""The readers, one for each table format."""

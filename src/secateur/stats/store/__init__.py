@@ -1,0 +1,1 @@
+"""Statistics that outlive the session."""
