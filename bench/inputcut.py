@@ -6,9 +6,9 @@ The input of a query are the files of all its scans; a table that is read twice 
 run. Three ways to prune are compared on the same tables, one after the other:
 
 =================  =================================================================================================
-filters only       each table by its own conditions (pass ``filter``)
-zone maps          and by what the files of joining tables can hold by their bounds (passes ``filter`` and ``dips``)
-range-sets         the same with up to 20 ranges a file and column (pass ``ranges`` as well), small tables row by row
+filters only       each table by its own conditions (pass ``filter``) zone maps          and by what the files of
+joining tables can hold by their bounds (passes ``filter`` and ``join_ranges``) range-sets         the same with up to
+20 ranges a file and column (pass ``ranges`` as well), small tables row by row
 =================  =================================================================================================
 
 Goals, after the paper on data-induced predicates: over layouts half of the queries at 1.5 or more, 40 percent at 2 or
@@ -38,8 +38,8 @@ from bench.tpc.tables import register
 
 WAYS = {
     "filters only": "manifests,filter",
-    "zone maps": "manifests,filter,dips",
-    "range-sets": "manifests,filter,ranges,dips",
+    "zone maps": "manifests,filter,join_ranges",
+    "range-sets": "manifests,filter,range_sets,join_ranges",
 }
 TITLES = {"tpch": "TPC-H", "tpch_skewed": "TPC-H, zipf 2", "tpcds": "TPC-DS", "cyclic": "cyclic joins"}
 TPCH_MARKS = ((2.0, 0.40), (8.0, 0.20), (10.0, 0.19))

@@ -110,7 +110,7 @@ def test_what_a_join_leaves_to_be_read(spark: SparkSession, same: Same, sql: str
 @pytest.mark.usefixtures("tpch")
 def test_no_predicate_stays_in_the_plan(spark: SparkSession, pruner: secateur.Pruner) -> None:
     """Section 3 of the paper: what tables told each other made scans smaller, and nothing is evaluated for it later."""
-    spark.conf.set("spark.secateur.passes", "filter,dips")
+    spark.conf.set("spark.secateur.passes", "filter,join_ranges")
 
     def filters() -> list[str]:
         plan = spark.sql(Q17)._jdf.queryExecution().optimizedPlan().toString()
@@ -128,7 +128,7 @@ def test_no_more_ranges_than_the_option_allows(spark: SparkSession, same: Same) 
     """Parts 0 to 19 and 80 to 99 are two ranges, or one that holds all between."""
     query = "SELECT * FROM part JOIN lineitem ON p_partkey = l_partkey WHERE p_brand IN ('Brand#0', 'Brand#4')"
     for most, files in (("2", 2 + 4), ("1", 2 + FILES)):
-        spark.conf.set("spark.secateur.dips.ranges", most)
+        spark.conf.set("spark.secateur.join.ranges", most)
         assert same(lambda: spark.sql(query)).files == files
 
 

@@ -374,7 +374,7 @@ def answer(spark: SparkSession, condition: str) -> list[str] | str:
     ],
 )
 def test_nasty_values(spark: SparkSession, pruner: secateur.Pruner, nasty: str, zone: str, ansi: str) -> None:
-    spark.conf.set("spark.secateur.passes", "implied")
+    spark.conf.set("spark.secateur.passes", "implied_predicates")
     conditions = CONDITIONS.strip().split("\n")
     said = 0
     with settings(spark, {"spark.sql.session.timeZone": zone, "spark.sql.ansi.enabled": ansi}):

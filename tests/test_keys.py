@@ -80,7 +80,7 @@ def test_keys_choose_files(spark: SparkSession, same: Same, star: str) -> None:
         row_filter = same(lambda query=query: spark.sql(query))  # type: ignore[misc]
         assert row_filter.rows, on
         (step,) = fact_of(row_filter.summary).runtime
-        assert step.name == "keys"
+        assert step.name == "join_keys"
         assert step.files_before == FACT
         assert step.files_after is not None
         assert 0 < step.files_after < FACT / 2, on

@@ -108,10 +108,10 @@ def test_a_gap_skips_a_file(gaps: str, same: Same, spark: SparkSession, conditio
 def test_the_pass_can_be_left_out(gaps: str, same: Same, spark: SparkSession) -> None:
     spark.conf.set("spark.secateur.passes", "filter")
     assert same(lambda: spark.sql("SELECT * FROM gaps WHERE x = 43")).files == 4
-    spark.conf.set("spark.secateur.passes", "filter,ranges")
+    spark.conf.set("spark.secateur.passes", "filter,range_sets")
     compared = same(lambda: spark.sql("SELECT * FROM gaps WHERE x = 43"))
     assert compared.files == 1
-    assert "ranges" in str(compared.summary)
+    assert "range_sets" in str(compared.summary)
 
 
 def test_nothing_random_is_narrowed(gaps: str, same: Same, spark: SparkSession) -> None:
@@ -191,7 +191,7 @@ def test_a_join_sees_the_gaps_of_both_sides(spark: SparkSession, lake: Path, sam
         compared = same(lambda: left.join(right, left["key"] == right["k"]).where("label = 'a'"))
         return sum(scan.files_kept or 0 for scan in compared.summary.scans if "fact" in scan.table)
 
-    spark.conf.set("spark.secateur.passes", "filter,ranges,dips")
+    spark.conf.set("spark.secateur.passes", "filter,range_sets,join_ranges")
     assert asked() == 10
     secateur.collect(spark, str(dim), ranges=20)
     assert asked() == 2

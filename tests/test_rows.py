@@ -54,7 +54,7 @@ def write_days(lake: Path, key: list[int]) -> None:
 
 @pytest.fixture(autouse=True)
 def before_the_query_runs(spark: SparkSession, pruner: secateur.Pruner) -> None:
-    spark.conf.set("spark.secateur.passes", "filter,ranges,dips")
+    spark.conf.set("spark.secateur.passes", "filter,range_sets,join_ranges")
     for option in ("budget.ms", "filter.budget.ms"):
         spark.conf.set(f"spark.secateur.{option}", 60_000)
 

@@ -239,7 +239,7 @@ def test_groups_and_others(
         assert done.files_after == 1
     elif "LIMIT" in sql:
         assert pruner.last is not None
-        assert "wave-not-possible" in {r.code for scan in pruner.last.scans for r in scan.reasons}
+        assert "probe-not-possible" in {r.code for scan in pruner.last.scans for r in scan.reasons}
 
 
 @pytest.mark.parametrize(
@@ -306,13 +306,13 @@ def test_no_rows_at_all(spark: SparkSession, pruner: secateur.Pruner, table: Pat
 
 def test_explained_but_not_run(spark: SparkSession, pruner: secateur.Pruner, table: Path) -> None:
     scan = pruner.explain("SELECT * FROM t WHERE y = 3 ORDER BY id DESC LIMIT 5").scans[0]
-    assert [(s.name, s.files_after) for s in scan.runtime] == [("waves", None)]
+    assert [(s.name, s.files_after) for s in scan.runtime] == [("topk_probe", None)]
     assert "2 files are read first" in scan.runtime[0].plan
     assert scan.files_kept == FILES
     spark.conf.set("spark.secateur.filter.file.ms", "1")
     scan = pruner.explain("SELECT * FROM t WHERE y = 3 ORDER BY id DESC LIMIT 5").scans[0]
     assert not scan.runtime
-    assert "wave-not-worth" in {r.code for r in scan.reasons}
+    assert "probe-not-worth" in {r.code for r in scan.reasons}
 
 
 def test_the_hidden_column_stays_hidden(spark: SparkSession, pruner: secateur.Pruner, table: Path, same: Same) -> None:

@@ -105,7 +105,7 @@ def test_every_format(spark: SparkSession, pruner: secateur.Pruner, home: Path, 
                 sql = first("rank", "PARTITION BY g ORDER BY x DESC, id", source=source, where=where)
                 found = same(lambda sql=sql: spark.sql(sql))  # type: ignore[misc]
                 assert found.rows
-                assert "windows" in {p.name for p in found.summary.scans[0].passes}
+                assert "window_topk" in {p.name for p in found.summary.scans[0].passes}
                 assert found.files < found.plain_files / 2
     finally:
         spark.conf.unset("spark.sql.adaptive.enabled")

@@ -64,8 +64,8 @@ def _casts() -> str:
     }
     if missing := sorted(pairs - noted):
         raise ValueError(
-            f"no note on the casts of {', '.join(missing)}: add a line each to the casts in "
-            "src/secateur/evaluate/rules/notes.py, which reads: from to to | what it derives | where it gives up and why"
+            f"no note on the casts of {', '.join(missing)}: add a line each to the casts in src/secateur/evaluate/"
+            "rules/notes.py, which reads: from to to | what it derives | where it gives up and why"
         )
     if superfluous := sorted(noted - pairs):
         raise ValueError(f"there are notes on the casts of {', '.join(superfluous)} but no rules: take the lines off")

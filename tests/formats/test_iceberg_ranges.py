@@ -108,7 +108,7 @@ def test_a_join_through_gaps(spark: SparkSession, ice: Ice, lake: Path) -> None:
     ice.insert(fact, *(f"SELECT CAST(id AS INT) AS key FROM range({i * 300}, {i * 300 + 300})" for i in range(3)))
     ice.insert(fact, "SELECT * FROM VALUES (0), (5), (999) AS t (key)", "SELECT 900 AS key")
     query = f"SELECT * FROM {fact} JOIN delta.`{dim}` ON key = k WHERE label = 'a'"
-    spark.conf.set("spark.secateur.passes", "filter,ranges,dips")
+    spark.conf.set("spark.secateur.passes", "filter,range_sets,join_ranges")
 
     def asked() -> int:
         compared = ice.same(query, fact)

@@ -22,7 +22,7 @@ DAYS = (
 @pytest.fixture
 def sales(spark: SparkSession, pruner: secateur.Pruner, lake: Path) -> str:
     """Six Parquet files of ten days each."""
-    spark.conf.set("spark.secateur.passes", "manifests,filter,ranges,dips")
+    spark.conf.set("spark.secateur.passes", "manifests,filter,range_sets,join_ranges")
     path = str(lake / "sales")
     for i in range(6):
         spark.range(i * 10, i * 10 + 10, 1, 1).selectExpr("CAST(id AS INT) AS sold").write.mode("append").parquet(path)

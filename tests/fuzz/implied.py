@@ -49,7 +49,7 @@ class Tally:
 @patch.object(implied_pass, "PAGE_ROWS", -1)  # also of small files, in which there is nothing to skip
 def check(bench: Bench, conditions: Sequence[str], tally: Tally, *, run: int) -> None:
     """Adds the conditions to the tally; ``run``: how many of them are run as queries."""
-    bench.spark.conf.set("spark.secateur.passes", "implied")
+    bench.spark.conf.set("spark.secateur.passes", "implied_predicates")
     told: list[tuple[str, str]] = []
     for condition in conditions:
         tally.asked += 1

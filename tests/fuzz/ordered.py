@@ -38,10 +38,10 @@ from tests.fuzz.sorted_queries import RANKS, Queries, Question
 from tests.fuzz.tables import tables
 
 _REFUSED = (PySparkException, Py4JJavaError)
-_TECHNIQUES = ("", "", "", "filter,limit,topk,windows", "topk,windows,limit")
-_FOR_ORDER = (*_TECHNIQUES, "filter,waves", "waves")
-_SORTED = frozenset({"topk", "waves"})
-MEANT = {"limit": frozenset({"limit"}), "order": _SORTED, **dict.fromkeys(RANKS, _SORTED | {"windows"})}
+_TECHNIQUES = ("", "", "", "filter,limit,topk,window_topk", "topk,window_topk,limit")
+_FOR_ORDER = (*_TECHNIQUES, "filter,topk_probe", "topk_probe")
+_SORTED = frozenset({"topk", "topk_probe"})
+MEANT = {"limit": frozenset({"limit"}), "order": _SORTED, **dict.fromkeys(RANKS, _SORTED | {"window_topk"})}
 """Which techniques are meant for which kind of question; a window over all rows may become a LIMIT."""
 _PER_LAKE = 40
 _QUICK = {"spark.log.level": "OFF", "spark.databricks.delta.snapshotPartitions": "2", "spark.default.parallelism": "2"}

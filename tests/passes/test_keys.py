@@ -96,7 +96,7 @@ def test_why_nobody_is_asked() -> None:
     outcome = ask_join_keys(_star(500, rows_of_dim=1_000, condition=True))
     assert not outcome.runtime
     ((scan, reason),) = outcome.reasons
-    assert (scan, reason.code) == (2, "keys-not-worth")
+    assert (scan, reason.code) == (2, "join-keys-not-worth")
     assert "might spare 67% of the files of f" in reason.text
     assert not ask_join_keys(_star(100, rows_of_dim=1_000, condition=True)).reasons
 

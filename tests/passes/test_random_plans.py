@@ -13,7 +13,7 @@ from secateur.passes.joins import links as movement
 from secateur.plan.nodes import Query
 from tests.passes.plans import World
 
-DIPS = tuple(technique for technique in PASSES if technique.name == "dips")
+DIPS = tuple(technique for technique in PASSES if technique.name == "join_ranges")
 
 
 def wrong_plans(seed: str, count: int, *, by_row: bool = False) -> tuple[list[str], int]:

@@ -78,14 +78,14 @@ def test_the_files_whose_worst_value_comes_first() -> None:
 
 def test_no_wave_where_it_does_not_pay() -> None:
     spanning = files([0] * 40, [40_000] * 40, [1000] * 40)
-    assert waves(top(Filter(ODD, SCAN)), spanning) == (None, ["wave-not-worth"])
+    assert waves(top(Filter(ODD, SCAN)), spanning) == (None, ["probe-not-worth"])
     unknown = files([None] * 40, [None] * 40, [1000] * 40)
-    assert waves(top(Filter(ODD, SCAN)), unknown) == (None, ["wave-not-worth"])
+    assert waves(top(Filter(ODD, SCAN)), unknown) == (None, ["probe-not-worth"])
     stats = files(STEPS, [v + 999 for v in STEPS], [1000] * 40)
-    assert waves(top(Filter(ODD, SCAN), 9000), stats) == (None, ["wave-not-worth"])
-    assert waves(top(Filter(ODD, SCAN), 10**6), stats) == (None, ["wave-too-large"])
+    assert waves(top(Filter(ODD, SCAN), 9000), stats) == (None, ["probe-not-worth"])
+    assert waves(top(Filter(ODD, SCAN), 10**6), stats) == (None, ["probe-too-large"])
     assert waves(top(Filter(ODD, SCAN), 0), stats) == (None, [])
-    assert waves(top(Filter(ODD, SCAN), key=Y), stats) == (None, ["wave-not-worth"])
+    assert waves(top(Filter(ODD, SCAN), key=Y), stats) == (None, ["probe-not-worth"])
 
 
 def test_rows_that_nobody_counted_are_taken_to_be_as_many_as_elsewhere() -> None:

@@ -40,14 +40,14 @@ _NOTHING = PassResult()
 PASSES: tuple[Pass, ...] = (
     Pass("manifests", prune_manifests),
     Pass("filter", prune_by_filter),
-    Pass("ranges", prune_by_range_sets),
-    Pass("dips", prune_by_join_ranges, stages=("late",)),
+    Pass("range_sets", prune_by_range_sets),
+    Pass("join_ranges", prune_by_join_ranges, stages=("late",)),
     Pass("limit", prune_by_limit),
     Pass("topk", prune_by_topk),
-    Pass("windows", prune_by_window_topk, ("late",)),
-    Pass("implied", add_implied_predicates),
-    Pass("waves", probe_topk, ("late",)),
-    Pass("keys", ask_join_keys, ("late",)),
+    Pass("window_topk", prune_by_window_topk, ("late",)),
+    Pass("implied_predicates", add_implied_predicates),
+    Pass("topk_probe", probe_topk, ("late",)),
+    Pass("join_keys", ask_join_keys, ("late",)),
 )
 
 

@@ -162,7 +162,7 @@ def _ran(story: _Story, done: Mapping[str, Any]) -> _Story:
         scan = replace(scan, reasons=(*scan.reasons, Reason("runtime-failed", text)))
     elif not step.condition:
         text = f"{scan.table} was not narrowed at run time: {step.plan}, but they hold too few rows"
-        scan = replace(scan, reasons=(*scan.reasons, Reason("wave-too-few", text)))
+        scan = replace(scan, reasons=(*scan.reasons, Reason("probe-too-few", text)))
     return replace(story, scans={**story.scans, key: scan})
 
 

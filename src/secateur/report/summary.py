@@ -55,9 +55,9 @@ class JoinRecord:
 class RuntimeStep:
     """What one technique does to one scan while the query runs; None until it has run.
 
-    >>> step = RuntimeStep("waves", "the first 4 files are read", "ts >= 2024-05-01 00:00:00Z", 2000, 20, 1.5)
+    >>> step = RuntimeStep("topk_probe", "the first 4 files are read", "ts >= 2024-05-01 00:00:00Z", 2000, 20, 1.5)
     >>> step.name, step.files_before, step.files_after
-    ('waves', 2000, 20)
+    ('topk_probe', 2000, 20)
 
     The step ``driver`` narrows nothing: its numbers of files stay None.
     """

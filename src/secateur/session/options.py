@@ -79,7 +79,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "budget_ms": _count,
     "filter_budget_ms": _count,
     "filter_file_ms": _count,
-    "dips_ranges": _count,
+    "join_ranges": _count,
     "limit_driver_bytes": _size,
     "stats_auto": _boolean,
     "stats_dir": _text,

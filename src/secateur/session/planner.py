@@ -212,7 +212,7 @@ def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Opt
     known: dict[str, PartialTable] = {}
     names: dict[str, set[str]] = {}
     judged = judged_columns(query)
-    if query.stage == "late" and {"dips", "keys"} & set(options.passes):
+    if query.stage == "late" and {"join_ranges", "join_keys"} & set(options.passes):
         judged |= joining_columns(query)
     for scan, table in scans:
         partial, asked = table.partial, {c.name for c in scan.columns if c.id in judged}

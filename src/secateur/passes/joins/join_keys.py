@@ -87,7 +87,7 @@ class JoinKeys:
     row_filter: RowFilter | None = None
     """How rows are compared with the least and the greatest of listed keys."""
 
-    name = "keys"
+    name = "join_keys"
 
     @property
     def width(self) -> int:
@@ -258,7 +258,7 @@ class _Candidate:
         saved = whole * part
         if saved < WORTH * self.cost:
             reason = Reason(
-                "keys-not-worth",
+                "join-keys-not-worth",
                 f"The keys of {self.tables} might spare {part:.0%} of the files of {scan.table} that are left, which "
                 f"does not pay for reading {self.tables} first.",
             )

@@ -54,7 +54,7 @@ class SortedScan:
     predicate: Predicate = ()
     """What lies between the two, as far as it tells how many rows arrive."""
     again: tuple[Scan, ...] = ()
-    """What else the wave has to read: the other sides of joins."""
+    """What else the probe has to read: the other sides of joins."""
     joined: bool = False
 
     @property
@@ -64,7 +64,7 @@ class SortedScan:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A scan below ORDER BY and LIMIT of which no wave can be made, for what lies in between."""
+    """A scan below ORDER BY and LIMIT of which no probe can be made, for what lies in between."""
 
     count: int
     scan: Scan
@@ -173,7 +173,7 @@ def repeats(plan: Plan) -> bool:
 def _runs_again(plan: Plan) -> bool:
     """The same where Spark may prune one side of a join by a copy of the other: that copy is to be asked about, too.
 
-    It takes away rows without a partner, in a wave as in the query, which the join above would not let through.
+    It takes away rows without a partner, in a probe as in the query, which the join above would not let through.
     """
     match plan:
         case OpaquePlan(what) if what == PRUNING_COPY:

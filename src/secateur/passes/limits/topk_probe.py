@@ -1,19 +1,19 @@
-"""Top-k pruning at run time: a first wave of files is read for a boundary that rules out most of the others.
+"""Top-k pruning at run time: a probe of files is read for a boundary that rules out most of the others.
 
 Before and after, for ``WHERE f(y) ORDER BY x DESC LIMIT 2`` over files of which nobody knows how many rows match::
 
-    Limit 2                            the wave: the file with 90..99 alone, its rows that match sorted and limited;
+    Limit 2                            the probe: the file with 90..99 alone, its rows that match sorted and limited;
       Sort x DESC NULLS LAST           it gives rows with 97 and 93, so that the boundary is x >= 93
         Filter f(y)
           Scan t [x, y]  (90..99, 80..95, 0..80)          ->   the scan reads the first two files
 
-The wave is a scalar subquery, a copy of what lies below the Sort over few files, which Spark runs before the scan. Each
-of its rows is a row of the answer before the LIMIT, too, so if there are k of them, no row that comes after the last
-can be needed; ties stay, and with them all further sort keys. If there are fewer, nothing is ruled out.
+The probe is a scalar subquery, a copy of what lies below the Sort over few files, which Spark runs before the scan.
+Each of its rows is a row of the answer before the LIMIT, too, so if there are k of them, no row that comes after the
+last can be needed; ties stay, and with them all further sort keys. If there are fewer, nothing is ruled out.
 
-Which files come first: those whose *worst* value comes first. So it is known beforehand what the wave will rule out, if
-it holds enough rows: every file whose best value comes after the worst of the wave. Where that does not pay for the
-wave (each file spans the whole range, say), there is none, and a reason says so.
+Which files come first: those whose *worst* value comes first. So it is known beforehand what the probe will rule out,
+if it holds enough rows: every file whose best value comes after the worst of the probe. Where that does not pay for the
+probe (each file spans the whole range, say), there is none, and a reason says so.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ MATCHING = 0.01
 USUAL_ROWS = 100_000
 """How many rows a file is taken to have if nothing is known of any."""
 MARGIN = 4
-"""How many times the rows that are needed a wave is to hold, by that reckoning."""
+"""How many times the rows that are needed a probe is to hold, by that reckoning."""
 JOB_SECONDS = 0.15
 """What the subquery costs besides its files."""
 BYTES_A_SECOND = 2e8
 """What is read of large files in a second, roughly."""
 WORTH = 3
-"""How many times its own cost a wave has to save."""
+"""How many times its own cost a probe has to save."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class TopKProbe:
     row_filter: RowFilter | None = None
     """How rows are compared with the boundary."""
 
-    name = "waves"
+    name = "topk_probe"
 
     def describe(self) -> str:
         few = int(np.count_nonzero(self.files))
@@ -102,7 +102,7 @@ class TopKProbe:
 
 
 def probe_topk(known: PassInput) -> PassResult:
-    """Give every scan below ORDER BY and LIMIT a first wave, where that pays."""
+    """Give every scan below ORDER BY and LIMIT a probe, where that pays."""
     probes: dict[int, TopKProbe] = {}
     reasons: list[tuple[int, Reason]] = []
     order_sensitive = order_sensitive_scans(known.query)
@@ -120,29 +120,29 @@ def probe_topk(known: PassInput) -> PassResult:
 
 def _no_way(found: Blocked) -> Reason:
     return Reason(
-        "wave-not-possible",
+        "probe-not-possible",
         f"Between ORDER BY … LIMIT {found.count:,} and {found.scan.table} lies {found.what}.",
     )
 
 
 def probe_for(found: SortedScan, known: PassInput) -> TopKProbe | Reason:
-    """The wave of a scan, or why it has none."""
+    """The probe of a scan, or why it has none."""
     table, stats, kept = found.scan.table, known.stats[found.scan.id], known.kept[found.scan.id]
     by = f"ORDER BY {in_words(found.key.expression)} LIMIT {found.count:,}"
     if found.count > MOST_ROWS:
-        return Reason("wave-too-large", f"{by} asks for too many rows of {table} to look at a few files first.")
+        return Reason("probe-too-large", f"{by} asks for too many rows of {table} to look at a few files first.")
     settings = known.query.settings
     value_range = range_of(found.key.expression, context_of(stats, found.columns, settings))
     if value_range is None or found.key.expression.type.domain is None:
-        return Reason("wave-not-worth", f"For {by} nothing is known of the sort key in the files of {table}.")
+        return Reason("probe-not-worth", f"For {by} nothing is known of the sort key in the files of {table}.")
     chosen = choose(found, value_range, stats, kept, settings)
     if chosen is None:
         return Reason(
-            "wave-not-worth",
+            "probe-not-worth",
             f"For {by} too few files of {table} are known to hold rows and bounds of the sort key.",
         )
     files, worst = chosen
-    # If it holds enough rows, the wave's worst value is the worst that the boundary can be.
+    # If it holds enough rows, the probe's worst value is the worst that the boundary can be.
     sure = at_or_beyond(found.key, Literal(worst, value_range.type))
     left = narrow((sure,), stats, found.columns, kept, settings)
     saved, cost = seconds(stats, kept & ~left, known), JOB_SECONDS + seconds(stats, files, known)
@@ -153,7 +153,7 @@ def probe_for(found: SortedScan, known: PassInput) -> TopKProbe | Reason:
         )
     if saved < WORTH * cost:
         return Reason(
-            "wave-not-worth",
+            "probe-not-worth",
             f"For {by} a look at {np.count_nonzero(files):,} files of {table} first might leave "
             f"{np.count_nonzero(left):,} of {np.count_nonzero(kept):,} to read, which does not pay for it. "
             "Sort or cluster the table by the sort key.",
@@ -166,7 +166,7 @@ def probe_for(found: SortedScan, known: PassInput) -> TopKProbe | Reason:
 def choose(
     found: SortedScan, value_range: ValueRange, stats: FileStats, kept: Mask, settings: Settings
 ) -> tuple[Mask, Any] | None:
-    """The files of the wave and the worst value that one of them may hold, None if there are none to choose from."""
+    """The files of the probe and the worst value that one of them may hold, None if there are none to choose from."""
     worst = value_range.low if found.key.descending else value_range.high
     usable = kept & ~as_flags(worst.unknown, stats.count) & as_flags(value_range.may_hold_number, stats.count)
     rows = _likely_rows(stats)
