@@ -17,7 +17,8 @@ pytest_plugins = ["tests.fixtures", "tests.formats.delta"]
 @pytest.fixture(autouse=True)
 def _names_for_doctests(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
     """A session, an attached handle, and a table of ten files, for the examples that need them."""
-    if not request.node.name.startswith(("secateur.session.pruner.", "secateur.report.summary.")):
+    examples = getattr(getattr(request.node, "dtest", None), "examples", ())
+    if not any(name in example.source for example in examples for name in ("pruner", "secateur.collect")):
         return
     spark, pruner = request.getfixturevalue("spark"), request.getfixturevalue("pruner")
     lake: Path = request.getfixturevalue("lake")

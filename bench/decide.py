@@ -25,10 +25,11 @@ from bench import trails
 from bench.report import report
 from secateur.passes.contract import Limits, PassInput
 from secateur.passes.filter.filter import prune_by_filter
+from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import And, Column, Compare, Expression, In, Literal, Value
 from secateur.plan.nodes import Filter, Query, Scan
 from secateur.plan.types import parse_type
-from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 
 FILES = 1_000_000
 REPEATS = 20

@@ -22,10 +22,11 @@ import pyarrow as pa
 
 from secateur.passes.contract import PassInput, PassResult
 from secateur.passes.joins.join_ranges import prune_by_join_ranges
+from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Alias, And, Column, Compare, Expression
 from secateur.plan.nodes import Aggregate, Join, Plan, Query, Scan
 from secateur.plan.types import parse_type
-from secateur.stats.file_stats import ColumnStats, FileStats, Mask, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 
 COUNTS = (1_000, 100_000)
 GOALS = {1_000: 20.0, 100_000: 150.0}

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import Call, Column, Compare, Expression, IsNotNull, Like, Literal, StartsWith
 from secateur.plan.types import BOOLEAN, DataType, parse_type
-from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 
 STRING, INT, DOUBLE = parse_type("string"), parse_type("int"), parse_type("double")
 DECIMAL = parse_type("decimal(8,2)")

@@ -7,8 +7,10 @@ spark.sql("SELECT ...").show()
 print(pruner.last)                   # what was skipped, and why the rest was not
 """
 
+from secateur.decision.records import JoinRecord, PassRecord
 from secateur.errors import AttachError, OptionError, SecateurError
-from secateur.report.summary import JoinRecord, PassRecord, PlanningTime, Reason, RuntimeStep, ScanSummary, Summary
+from secateur.reasons import Reason
+from secateur.report.summary import PlanningTime, RuntimeStep, ScanSummary, Summary
 from secateur.session.pruner import Pruner, attach, collect
 from secateur.stats.collect.collector import CollectReport
 

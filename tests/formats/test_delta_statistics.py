@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import secateur
 from secateur.bridge.metrics import files_read
+from secateur.plan.columns import ScanColumn
 from secateur.plan.types import parse_type
-from secateur.stats.file_stats import ScanColumn
 from secateur.stats.formats.delta import DeltaSource, DeltaTable, Field
 from tests.formats.delta import Alone, append, read
 

@@ -14,9 +14,10 @@ import secateur
 from secateur.bridge.metrics import files_read
 from secateur.passes import PASSES, Decision, Pass, run_passes
 from secateur.passes.contract import PassInput, PassResult
+from secateur.plan.columns import Mask
 from secateur.plan.nodes import Query
 from secateur.session import planner as decide
-from secateur.stats.file_stats import FileStats, Mask
+from secateur.stats.file_stats import FileStats
 
 
 def only_the_first(known: PassInput) -> PassResult:

@@ -27,11 +27,12 @@ import secateur
 from secateur.evaluate.evaluator import evaluate
 from secateur.passes import run_passes
 from secateur.passes.filter.predicates import scan_predicates
+from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Call, Expression, walk
 from secateur.plan.nodes import Query
 from secateur.plan.types import parse_type
 from secateur.session import planner as decide
-from secateur.stats.file_stats import FileStats, Mask, ScanColumn
+from secateur.stats.file_stats import FileStats
 
 Lens = Callable[[FileStats, Sequence[int]], FileStats]
 """What is made of the statistics before anyone sees them; the numbers are those of the files, in their order."""

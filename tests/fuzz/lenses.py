@@ -16,7 +16,8 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
+from secateur.plan.columns import ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 from tests.fuzz.harness import Lens
 from tests.fuzz.tables import Values, nan_counts
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import (
     Alias,
     And,
@@ -48,7 +49,7 @@ from secateur.plan.nodes import (
 )
 from secateur.plan.types import parse_type
 from secateur.stats.file_range_sets import FileRangeSets
-from secateur.stats.file_stats import FileStats, Mask, ScanColumn
+from secateur.stats.file_stats import FileStats
 from tests.reason.language import ColumnEntry, Entry, file_stats
 
 INT = parse_type("int")

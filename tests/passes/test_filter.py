@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from secateur.passes import run_passes
+from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import Alias, Column, Expression
 from secateur.plan.nodes import Filter, Opaque, Plan, Project, Query, Scan
-from secateur.stats.file_stats import FileStats, ScanColumn
+from secateur.stats.file_stats import FileStats
 from tests.reason.language import columns_of, entry, file_stats, predicate, references
 
 FIXTURES = Path(__file__).with_name("filter")

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from secateur.passes.contract import PassInput
 from secateur.passes.joins.join_keys import BITS, MOST_KEYS, JoinKeys, ask_join_keys
+from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import Call, Column, Compare
 from secateur.plan.nodes import Filter, Join, Query, Scan
 from secateur.plan.types import parse_type
-from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 
 KEY, TARGET = (Column(at, name, parse_type("bigint")) for at, name in ((1, "k"), (2, "f")))
 LIST = JoinKeys(0, True, KEY, TARGET, "dim")

@@ -12,7 +12,7 @@ from secateur.passes.filter.predicates import scan_predicate
 from secateur.plan.expressions import And, Column, Expression, Not
 from secateur.plan.nodes import Filter, Opaque, Project, Query, Scan
 from secateur.plan.types import BOOLEAN
-from secateur.report.summary import Reason
+from secateur.reasons import Reason
 from secateur.stats.file_stats import BLOCK
 from tests.reason.language import columns_of, entry, file_stats, predicate, references
 

@@ -17,12 +17,13 @@ from secateur.evaluate.subfiles import files_where, values_of
 from secateur.passes.contract import PassInput
 from secateur.passes.filter.filter import narrow
 from secateur.passes.filter.range_sets import narrow_by_ranges, prune_by_range_sets
+from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Column, Compare, Expression, Literal, conjuncts
 from secateur.plan.nodes import Filter, Query, Scan, Settings
 from secateur.plan.types import parse_type
 from secateur.stats.collect.narrowest_ranges import narrowest_ranges
 from secateur.stats.file_range_sets import FileRangeSets
-from secateur.stats.file_stats import ColumnStats, FileStats, Mask, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 from tests.reason.generate import COLUMNS, Generator, Row, is_nan, truth
 from tests.reason.language import file_stats
 

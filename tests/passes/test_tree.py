@@ -23,10 +23,11 @@ from secateur.passes.contract import Limits
 from secateur.passes.filter import tree as tree_module
 from secateur.passes.filter.filter import narrow, prune
 from secateur.passes.filter.tree import Node, PruningTree
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import And, Call, Expression, Literal, Not, Or, conjuncts
 from secateur.plan.nodes import Filter, Query, Scan
 from secateur.plan.types import BOOLEAN
-from secateur.stats.file_stats import FileStats, Mask
+from secateur.stats.file_stats import FileStats
 from tests.reason.generate import COLUMNS, Generator
 from tests.reason.language import columns_of, entry, file_stats, predicate, references
 

@@ -12,6 +12,7 @@ import pytest
 from secateur.passes.contract import Limits, PassInput
 from secateur.passes.limits.sorted_scans import SortedScan, below_sort, sorted_scans
 from secateur.passes.limits.topk_probe import TopKProbe, probe_topk
+from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import Alias, And, Call, Column, Compare, Expression, Literal, Opaque, Or
 from secateur.plan.nodes import (
     PRUNING_COPY,
@@ -30,7 +31,7 @@ from secateur.plan.nodes import (
 from secateur.plan.nodes import Opaque as OpaquePlan
 from secateur.plan.types import BOOLEAN, parse_type
 from secateur.session.runtime_answers import RuntimeAnswers
-from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 
 INT, DOUBLE = parse_type("int"), parse_type("double")
 X, Y = Column(1, "x", INT), Column(2, "y", INT)

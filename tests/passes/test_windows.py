@@ -14,10 +14,11 @@ from secateur.evaluate.value_range import ValueRange
 from secateur.passes.contract import PassInput
 from secateur.passes.limits import window_topk as windows
 from secateur.passes.limits.window_topk import prune_by_window_topk
+from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import Column
 from secateur.plan.nodes import GroupLimit, Query, Scan, SortKey
 from secateur.plan.types import parse_type
-from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 
 TEXT = parse_type("string")
 S = Column(1, "s", TEXT)

@@ -13,6 +13,7 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import (
     And,
     Column,
@@ -29,7 +30,6 @@ from secateur.plan.expressions import (
     Value,
 )
 from secateur.plan.types import BOOLEAN, DataType
-from secateur.stats.file_stats import ScanColumn
 from tests.reason.language import ColumnEntry, Entry, columns_of
 
 COLUMNS = columns_of(

@@ -19,6 +19,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
+from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import (
     And,
     Call,
@@ -36,7 +37,7 @@ from secateur.plan.expressions import (
     Value,
 )
 from secateur.plan.types import BOOLEAN, DataType, parse_type
-from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 
 _VALUE = r"'(?:[^']|'')*'|-?(?:\d[\dT:.eE+-]*|inf\b)|NaN\b|TRUE\b|FALSE\b|NULL\b"
 _TOKEN = re.compile(rf"\s*({_VALUE}|<=>|<=|>=|<>|[=<>(),]|[A-Za-z_][\w.]*)")

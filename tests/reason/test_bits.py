@@ -14,10 +14,11 @@ import pytest
 from secateur.evaluate.evaluator import verdict_of
 from secateur.evaluate.expression_ranges import EvalContext, range_of
 from secateur.evaluate.rules import RULES
+from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import Call, Column, Literal
 from secateur.plan.nodes import Settings
 from secateur.plan.types import parse_type
-from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 
 INT = parse_type("int")
 LEAST, MOST = -(2**31), 2**31 - 1

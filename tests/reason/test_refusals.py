@@ -11,9 +11,10 @@ import pytest
 from secateur.evaluate import obstacles
 from secateur.evaluate.evaluator import evaluate
 from secateur.evaluate.value_range import Bound
+from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import Call, Column, Compare, Expression, In, Literal, Opaque, StartsWith, Value
 from secateur.plan.types import BOOLEAN, parse_type
-from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 from tests.reason.language import columns_of, entry, file_stats
 
 COLUMNS = columns_of("i int, day date, at timestamp, d double, c decimal(10,2), s string, h int hidden")

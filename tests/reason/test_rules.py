@@ -14,10 +14,11 @@ from secateur.evaluate.evaluator import evaluate, verdict_of
 from secateur.evaluate.expression_ranges import EvalContext, range_of
 from secateur.evaluate.rules import RULES, bits, casts, conditionals, numbers
 from secateur.evaluate.value_range import ValueRange
+from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import Call, Column, Compare, IsNull, Literal, Value
 from secateur.plan.nodes import Settings
 from secateur.plan.types import DataType, parse_type
-from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 
 TYPES = ["tinyint", "int", "bigint", "float", "double", "decimal(9,2)", "decimal(38,38)", "boolean", "string", "date"]
 FUNCTIONS = sorted({*numbers.RULES, *bits.RULES, *casts.RULES, *conditionals.RULES})

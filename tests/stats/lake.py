@@ -12,10 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from secateur.plan.columns import ScanColumn
 from secateur.plan.types import parse_type
 from secateur.stats.collect.collector import CollectReport, collect_listing
 from secateur.stats.collect.footers import read_footers
-from secateur.stats.file_stats import ColumnStats, FileStats, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 from secateur.stats.formats.parquet import ParquetTable
 from secateur.stats.listing import Listing
 from secateur.stats.store.store import Store

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 import pytest
 
 from secateur.evaluate.subfiles import values_of
+from secateur.plan.columns import ScanColumn
 from secateur.plan.types import parse_type
 from secateur.stats.collect.collector import CollectReport, collect_ranges
 from secateur.stats.collect.narrowest_ranges import narrowest_ranges
 from secateur.stats.file_range_sets import FileRangeSets
-from secateur.stats.file_stats import ScanColumn
 from secateur.stats.formats.parquet import ParquetTable
 from secateur.stats.listing import Listing, Values
 from tests.stats.lake import Lake, data

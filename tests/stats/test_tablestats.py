@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from secateur.stats.file_stats import ScanColumn
+from secateur.plan.columns import ScanColumn
 from secateur.stats.formats.parquet import ParquetTable
 from secateur.stats.listing import Listing
 from tests.stats.lake import Lake, column, data, ordinals

@@ -52,6 +52,7 @@ from secateur.passes.contract import Implied, RuntimePredicate
 from secateur.passes.joins.join_keys import MOST_KEYS, JoinKeys
 from secateur.passes.limits.runtime_row_filter import RowFilter
 from secateur.passes.limits.topk_probe import TopKProbe
+from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import (
     NOT_EVALUABLE,
     Alias,
@@ -95,7 +96,6 @@ from secateur.plan.nodes import Opaque as OpaquePlan
 from secateur.plan.time_zones import Zone
 from secateur.plan.types import DataType, parse_type
 from secateur.plan.values import decode_value
-from secateur.stats.file_stats import Mask, ScanColumn
 
 Wire = dict[str, Any]
 

@@ -24,6 +24,7 @@ from secateur.evaluate.rules.intervals import anything, choice, mask
 from secateur.evaluate.rules.strings import RULES as STRINGS
 from secateur.evaluate.value_range import Bound, ValueRange, to_mask, value_range
 from secateur.evaluate.verdict import neither
+from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import (
     NOT_EVALUABLE,
     Alias,
@@ -46,7 +47,7 @@ from secateur.plan.expressions import (
     walk,
 )
 from secateur.plan.types import DataType
-from secateur.stats.file_stats import FileStats, ScanColumn
+from secateur.stats.file_stats import FileStats
 
 Ints = npt.NDArray[np.int64]
 Row = tuple[Value, ...]

@@ -76,7 +76,8 @@ def evaluate(predicate: Expression, stats: FileStats, columns: Columns, settings
 
     >>> import pyarrow as pa, numpy as np
     >>> from secateur.plan.types import parse_type
-    >>> from secateur.stats.file_stats import ColumnStats, ScanColumn
+    >>> from secateur.stats.file_stats import ColumnStats
+    >>> from secateur.plan.columns import ScanColumn
     >>> low, high, nulls, ones = pa.array([1, 6]), pa.array([5, 9]), pa.array([0, 0]), np.ones(2, dtype=np.bool_)
     >>> known = ColumnStats(low, high, nulls, pa.nulls(2, pa.int64()), ones, ones)
     >>> stats = FileStats(pa.array([10, 10]), pa.array([1, 1]), load=lambda column: known)

@@ -29,9 +29,10 @@ import pyarrow as pa
 from secateur.evaluate.evaluator import evaluate
 from secateur.evaluate.like_patterns import literal_prefix
 from secateur.evaluate.ordinals import Ordinals
+from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Expression, In, Like, Literal, StartsWith, Value, walk
 from secateur.plan.nodes import Settings
-from secateur.stats.file_stats import ColumnStats, FileStats, Mask, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 
 CELLS = 240
 """Cells in the window at first; a gap that is narrower than one is not worth much and may not be found."""

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from secateur.evaluate.value_range import Bound, ValueRange, literal_of, value_range
 from secateur.evaluate.verdict import Verdict, either
+from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import (
     Alias,
     And,
@@ -39,7 +40,7 @@ from secateur.plan.expressions import (
 )
 from secateur.plan.nodes import Settings
 from secateur.plan.types import BOOLEAN, DataType
-from secateur.stats.file_stats import FileStats, ScanColumn
+from secateur.stats.file_stats import FileStats
 
 log = logging.getLogger("secateur")
 

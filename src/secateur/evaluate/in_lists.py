@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from secateur.evaluate.value_range import Bound, Numbers, to_mask
 from secateur.evaluate.verdict import Flags, both, either, neither
+from secateur.plan.columns import Mask
 from secateur.plan.types import DataType
-from secateur.stats.file_stats import Mask
 
 Positions = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]

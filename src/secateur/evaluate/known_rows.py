@@ -21,8 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.evaluate.subfiles import Ints, Subfiles, any_row
+from secateur.plan.columns import Mask, ScanColumn
 from secateur.stats.file_range_sets import SMALL
-from secateur.stats.file_stats import ColumnStats, FileStats, Mask, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 
 
 def rows_by(stats: FileStats) -> Subfiles | None:
@@ -33,8 +34,8 @@ def rows_by(stats: FileStats) -> Subfiles | None:
     >>> column, zero = ScanColumn(1, "x", parse_type("int")), np.zeros(2, np.bool_)
     >>> bounds = ColumnStats(pa.array([1, 7]), pa.array([9, 8]), pa.array([1, 0]), pa.array([0, 0]), zero, zero)
     >>> values = pa.array([[1, None, 9], None])
-    >>> bounds, flags = [pa.array([None, None], values.type)] * 2, [pa.nulls(2, "bool")] * 2
-    >>> ranges = FileRangeSets.of_lists(*bounds, *flags, values)
+    >>> ends, flags = [pa.array([None, None], values.type)] * 2, [pa.nulls(2, "bool")] * 2
+    >>> ranges = FileRangeSets.of_lists(*ends, *flags, values)
     >>> stats = FileStats(pa.array([3, 2]), pa.array([1, 1]), lambda c: bounds, ranges=lambda c: ranges)
     >>> parts = rows_by(stats)
     >>> parts.owner.tolist(), parts.stats.column(column).low.to_pylist(), parts.stats.column(column).nulls.to_pylist()

@@ -38,7 +38,7 @@ from secateur.plan.expressions import (
     StartsWith,
     walk,
 )
-from secateur.report.summary import Reason
+from secateur.reasons import Reason
 from secateur.stats.file_stats import ColumnStats, FileStats
 
 

@@ -24,9 +24,10 @@ from secateur.evaluate.expression_ranges import EvalContext, column_source, rang
 from secateur.evaluate.in_lists import search, take
 from secateur.evaluate.range_sets import RangeSet, meets, values_in
 from secateur.evaluate.value_range import ValueRange, value_range
+from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Column, Expression, walk
 from secateur.stats.file_range_sets import FileRangeSets
-from secateur.stats.file_stats import ColumnStats, FileStats, Mask, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 
 Ints = npt.NDArray[np.int64]
 

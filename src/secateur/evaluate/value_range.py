@@ -30,9 +30,10 @@ import pyarrow.compute as pc
 
 from secateur.evaluate.prefix_keys import COMPARE, PrefixKeys, prefix_keys_of
 from secateur.evaluate.verdict import Flags, both, either, neither
+from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Value
 from secateur.plan.types import DataType
-from secateur.stats.file_stats import ColumnStats, FileStats, Mask, ScanColumn, Where
+from secateur.stats.file_stats import ColumnStats, FileStats, Where
 
 Numbers = npt.NDArray[Any]
 

@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from secateur.stats.file_stats import Mask
+from secateur.plan.columns import Mask
 
 Flags: TypeAlias = Mask | bool
 """One flag per entry, or one for all of them."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from secateur.decision.records import JoinRecord, PassRecord
 from secateur.passes.contract import Implied, Limits, PassInput, PassResult, RuntimePredicate
 from secateur.passes.filter.filter import prune_by_filter
 from secateur.passes.filter.implied_predicates import add_implied_predicates
@@ -21,9 +22,10 @@ from secateur.passes.limits.limit import prune_by_limit
 from secateur.passes.limits.topk import prune_by_topk
 from secateur.passes.limits.topk_probe import probe_topk
 from secateur.passes.limits.window_topk import prune_by_window_topk
+from secateur.plan.columns import Mask
 from secateur.plan.nodes import Query
-from secateur.report.summary import JoinRecord, PassRecord, Reason
-from secateur.stats.file_stats import FileStats, Mask
+from secateur.reasons import Reason
+from secateur.stats.file_stats import FileStats
 
 
 @dataclass(frozen=True, slots=True)

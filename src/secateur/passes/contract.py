@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from secateur.decision.records import JoinRecord
 from secateur.evaluate.range_sets import RangeSet
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import Expression
 from secateur.plan.nodes import Query
-from secateur.report.summary import JoinRecord, Reason
-from secateur.stats.file_stats import FileStats, Mask
+from secateur.reasons import Reason
+from secateur.stats.file_stats import FileStats
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Expression
 from secateur.plan.time_zones import Zone
-from secateur.stats.file_stats import Mask, ScanColumn
 
 Bits: TypeAlias = bytes
 """One bit per entry, the least significant first."""

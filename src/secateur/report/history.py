@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from secateur.report.summary import PlanningTime, Reason, ScanSummary, Summary
+from secateur.reasons import Reason
+from secateur.report.summary import PlanningTime, ScanSummary, Summary
 
 _DRAFTS = 2000
 _OF_FILTERS = ("no-filter", "not-selective")

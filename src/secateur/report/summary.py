@@ -8,47 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why something was not pruned: a stable code for programs, a sentence with the remedy for people.
-
-    >>> [reason.code for reason in pruner.explain("SELECT * FROM trails").scans[0].reasons]
-    ['no-filter']
-    """
-
-    code: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class PassRecord:
-    """What one technique did to one scan, and how long it took.
-
-    >>> done = pruner.explain("SELECT * FROM trails WHERE altit > 1500").scans[0].passes[0]
-    >>> done.name, done.files_before, done.files_after
-    ('filter', 10, 2)
-    """
-
-    name: str
-    files_before: int
-    files_after: int
-    ms: float
-
-
-@dataclass(frozen=True, slots=True)
-class JoinRecord:
-    """What a table was told by one that it joins with: its column takes only values in so many ranges.
-
-    >>> JoinRecord("part", "l_partkey", 14, 1000, 50).files_after
-    50
-    """
-
-    sender: str
-    column: str
-    ranges: int
-    files_before: int
-    files_after: int
+from secateur.decision.records import JoinRecord, PassRecord
+from secateur.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from secateur.passes.filter.filter import filter_entries
 from secateur.passes.filter.manifests import open_groups
 from secateur.passes.filter.predicates import scan_predicate
 from secateur.passes.joins.links import joining_columns
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import Column, Expression
 from secateur.plan.expressions import walk as parts_of
 from secateur.plan.nodes import Filter, GroupLimit, Project, Query, Scan, Settings, Sort, walk
@@ -36,7 +37,7 @@ from secateur.report.text import size_text
 from secateur.session.constant_folding import ConstantFolding
 from secateur.session.options import Options, parse_option, parse_options
 from secateur.session.runtime_answers import RuntimeAnswers, files_to_skip
-from secateur.stats.file_stats import FileStats, Mask, sum_of
+from secateur.stats.file_stats import FileStats, sum_of
 from secateur.stats.formats.readers import PartialTable, Table, decode_source
 from secateur.stats.registry import Registry
 

@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from secateur.bridge.jvm import Callback, JvmBridge, require_classic
 from secateur.errors import SecateurError
+from secateur.reasons import Reason
 from secateur.report.history import History
-from secateur.report.summary import Reason, Summary
+from secateur.report.summary import Summary
 from secateur.session.options import PREFIX, Options, as_text, parse_option, parse_options
 from secateur.session.planner import Planner
 from secateur.stats.collect.collector import CollectReport

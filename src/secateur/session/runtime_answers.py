@@ -22,12 +22,13 @@ from secateur.evaluate.evaluator import context_of, evaluate
 from secateur.evaluate.subfiles import files_where
 from secateur.passes.contract import Membership, RuntimePredicate
 from secateur.passes.filter.filter import narrow
+from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Column, In, Value
 from secateur.plan.nodes import Scan, Settings
 from secateur.plan.types import DataType, parse_type
 from secateur.plan.values import decode_value
 from secateur.plan.wording import in_words
-from secateur.stats.file_stats import FileStats, Mask, ScanColumn, sum_of
+from secateur.stats.file_stats import FileStats, sum_of
 
 _DEFAULTS = Settings()
 _REMEMBERED = 1000

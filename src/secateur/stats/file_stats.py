@@ -29,37 +29,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.plan.types import DataType
+from secateur.plan.columns import Mask, Reading, ScanColumn
 from secateur.stats.file_range_sets import FileRangeSets
 
-Mask = npt.NDArray[np.bool_]
 T = TypeVar("T")
 _INT64 = np.iinfo(np.int64)
 BLOCK = 4096
 """Files per block: the first step of every decision looks at blocks."""
-
-
-Reading = tuple[str, DataType, str, bool, bool, tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class ScanColumn:
-    """A column as one scan reads it: where its values come from decides what is known of them."""
-
-    id: int
-    name: str
-    type: DataType
-    kind: OneOf["data", "partition", "hidden"] = "data"
-    case_sensitive: bool = False
-    has_default: bool = False
-    """The column has an existence default, so a file that lacks it does not read as NULL."""
-    path: tuple[str, ...] = ()
-    """The fields on the way into a struct: then ``type`` is that of the last one, and ``name`` that of the struct."""
-
-    @property
-    def reads(self) -> Reading:
-        """All but the id, which is new in every query."""
-        return self.name, self.type, self.kind, self.case_sensitive, self.has_default, self.path
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from secateur.report.summary import Reason
+from secateur.reasons import Reason
 from secateur.session.options import Options
 from secateur.stats.collect.collector import CollectReport, collect_listing, collect_ranges
 from secateur.stats.file_range_sets import SMALL

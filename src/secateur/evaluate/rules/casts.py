@@ -46,9 +46,9 @@ from secateur.evaluate.rules.intervals import (
     mask,
 )
 from secateur.evaluate.value_range import Numbers, ValueRange
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import Call
 from secateur.plan.types import DataType
-from secateur.stats.file_stats import Mask
 
 Conversion = Callable[[ValueRange, DataType], ValueRange]
 

@@ -23,8 +23,8 @@ from secateur.evaluate.rules.intervals import Decimals, Interval, nulls
 from secateur.evaluate.rules.scaled import Scaled
 from secateur.evaluate.value_range import Numbers, to_mask
 from secateur.evaluate.verdict import Flags, either
+from secateur.plan.columns import Mask
 from secateur.plan.types import DataType
-from secateur.stats.file_stats import Mask
 
 DIGITS = 76
 _EXACT = Context(prec=2 * DIGITS)

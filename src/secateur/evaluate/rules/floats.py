@@ -13,8 +13,8 @@ import numpy as np
 
 from secateur.evaluate.rules.intervals import Interval, holds
 from secateur.evaluate.value_range import Numbers
+from secateur.plan.columns import Mask
 from secateur.plan.types import DataType
-from secateur.stats.file_stats import Mask
 
 Partial = tuple[Interval, Mask, Mask]
 """The interval, where the operation can yield NULL or fail, and where it can make a NaN of numbers."""

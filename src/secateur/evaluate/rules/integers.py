@@ -10,8 +10,8 @@ import numpy as np
 
 from secateur.evaluate.rules.intervals import LIMITS, Interval, holds
 from secateur.evaluate.value_range import Numbers
+from secateur.plan.columns import Mask
 from secateur.plan.types import DataType
-from secateur.stats.file_stats import Mask
 
 _MIN, _MAX = LIMITS["bigint"]
 _SURELY_FITS = 9.2233720368e18

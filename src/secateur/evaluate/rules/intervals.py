@@ -26,9 +26,9 @@ from secateur.evaluate.rules import scaled
 from secateur.evaluate.rules.scaled import Scaled
 from secateur.evaluate.value_range import Bound, Numbers, ValueRange, to_mask
 from secateur.evaluate.verdict import Flags, both, either
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import Expression
 from secateur.plan.types import FLOATS, INTEGERS, DataType
-from secateur.stats.file_stats import Mask
 
 Interval: TypeAlias = tuple[Numbers, Numbers]
 Decimals: TypeAlias = tuple[pa.Array, pa.Array]

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from secateur.evaluate.value_range import Numbers, to_mask
 from secateur.evaluate.verdict import Flags, either
+from secateur.plan.columns import Mask
 from secateur.plan.types import DataType
-from secateur.stats.file_stats import Mask
 
 LIMIT = 2**63 - 1
 _DIGITS = 18

@@ -14,9 +14,9 @@ import numpy.typing as npt
 from secateur.evaluate.expression_ranges import EvalContext, range_of
 from secateur.evaluate.value_range import Bound, ValueRange
 from secateur.evaluate.verdict import Flags, both, either
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import Expression
 from secateur.plan.types import DataType
-from secateur.stats.file_stats import Mask
 
 Ints = npt.NDArray[np.int64]
 

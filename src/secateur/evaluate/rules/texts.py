@@ -14,8 +14,8 @@ from secateur.evaluate.expression_ranges import EvalContext
 from secateur.evaluate.rules.moments import SECOND, local_of, zone_of
 from secateur.evaluate.rules.spans import DAY, MICROS, Ints, Span, span_of, strict
 from secateur.evaluate.value_range import Bound, ValueRange
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import Call, Literal
-from secateur.stats.file_stats import Mask
 
 Unit: TypeAlias = OneOf["Y", "M", "D", "h", "m", "s", "us"]
 _FORMATS: dict[bytes, tuple[Unit, bool]] = {

@@ -65,9 +65,9 @@ from secateur.evaluate.rules.moments import (
 )
 from secateur.evaluate.rules.spans import DAY, INT32, INT64, Ints, Span, facts_from, span_of, strict
 from secateur.evaluate.value_range import Bound, ValueRange
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import Call, Expression, Literal
 from secateur.plan.types import DAY_TIME, INTEGERS, YEAR_MONTH, DataType
-from secateur.stats.file_stats import Mask
 
 _UNITS: dict[str, tuple[int, int, int]] = {
     "MICROSECOND": (0, 0, 1),

@@ -25,10 +25,11 @@ from secateur.passes.contract import PassInput, PassResult
 from secateur.passes.filter.predicates import Predicate, order_sensitive_scans, scan_predicate, scan_predicates
 from secateur.passes.filter.tree import PruningTree
 from secateur.passes.filter.why_not import no_filter, why_not
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import Column, Compare, Literal
 from secateur.plan.nodes import Query, Scan, Settings
-from secateur.report.summary import Reason
-from secateur.stats.file_stats import BLOCK, FileStats, Mask
+from secateur.reasons import Reason
+from secateur.stats.file_stats import BLOCK, FileStats
 
 _DEFAULTS = Settings()
 

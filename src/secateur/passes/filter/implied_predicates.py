@@ -36,6 +36,7 @@ from secateur.evaluate.excluded_ranges import ExcludedRanges, excluded_numbers, 
 from secateur.evaluate.ordinals import ordinals_of
 from secateur.passes.contract import Implied, PassInput, PassResult
 from secateur.passes.filter.predicates import Predicate, order_sensitive_scans, scan_predicates
+from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import (
     And,
     Column,
@@ -52,8 +53,8 @@ from secateur.plan.expressions import (
     walk,
 )
 from secateur.plan.nodes import Scan, Settings
-from secateur.report.summary import Reason
-from secateur.stats.file_stats import FileStats, Mask, ScanColumn
+from secateur.reasons import Reason
+from secateur.stats.file_stats import FileStats
 
 COLUMNS = 12
 """Columns of a query that are looked at."""

@@ -16,8 +16,9 @@ import numpy as np
 from secateur.passes.contract import PassInput, PassResult
 from secateur.passes.filter.filter import filter_entries
 from secateur.passes.filter.predicates import order_sensitive_scans
+from secateur.plan.columns import Mask
 from secateur.plan.nodes import Query, Scan
-from secateur.stats.file_stats import Groups, Mask
+from secateur.stats.file_stats import Groups
 
 
 def prune_manifests(known: PassInput) -> PassResult:

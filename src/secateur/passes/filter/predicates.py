@@ -13,35 +13,12 @@ Nothing passes any other node (rules S9 and S10): a LIMIT below a Filter sees ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import islice
 
-from secateur.plan.expressions import (
-    NOT_EVALUABLE,
-    Alias,
-    And,
-    Call,
-    Column,
-    Compare,
-    Expression,
-    In,
-    IsNotNull,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    Or,
-    StartsWith,
-    conjuncts,
-    walk,
-)
-from secateur.plan.expressions import Opaque as OpaqueExpression
+from secateur.plan.expressions import Expression, conjuncts
 from secateur.plan.nodes import Filter, Plan, Project, Query, Scan
-
-LARGEST = 20_000
-"""Conjuncts with more parts than this are left out: each Project on the way could double them."""
+from secateur.plan.substitution import is_small, through
 
 Predicate = tuple[Expression, ...]
 
@@ -49,6 +26,7 @@ Predicate = tuple[Expression, ...]
 def scan_predicate(query: Query, scan: Scan) -> Predicate:
     """The conjuncts that every row which the query needs of the scan makes TRUE; empty if there are none.
 
+    >>> from secateur.plan.expressions import And, Column, IsNotNull, Not
     >>> from secateur.plan.types import parse_type
     >>> a = Column(1, "a", parse_type("int"))
     >>> scan = Scan(0, "t", "parquet", "", ())
@@ -109,68 +87,3 @@ def _below(project: Project, above: Predicate) -> Predicate:
     substituted = map(through(project), above)
     # An AND that was computed below a Project comes apart only now.
     return tuple(part for whole in substituted if is_small(whole) for part in conjuncts(whole))
-
-
-def through(project: Project) -> Callable[[Expression], Expression]:
-    """What makes an expression over a projection's outputs one over its input."""
-    computed = computed_by(project.outputs)
-    return lambda e: substituted(e, computed)
-
-
-def computed_by(outputs: Sequence[Expression]) -> dict[int, Expression]:
-    """What computes each column that a node puts out, by its id."""
-    computed: dict[int, Expression] = {}
-    for output in outputs:
-        match output:
-            case Alias(id_, _, child):
-                computed[id_] = child
-            case Column(id_):
-                computed[id_] = output
-    return computed
-
-
-def is_small(e: Expression) -> bool:
-    """Whether it has at most :data:`LARGEST` parts."""
-    return isinstance(e, Column) or next(islice(walk(e), LARGEST, None), None) is None
-
-
-def substituted(e: Expression, outputs: Mapping[int, Expression]) -> Expression:
-    """The expression with columns replaced by what they stand for; one that stands for nothing becomes opaque."""
-    match e:
-        case Column(id_):
-            return _reached(e, outputs.get(id_))
-        case Literal():
-            return e
-        case And() | Or():
-            return replace(e, left=substituted(e.left, outputs), right=substituted(e.right, outputs))
-        case Compare():
-            left, right = substituted(e.left, outputs), substituted(e.right, outputs)
-            return replace(e, left=left, right=right, ref=_ref(e.ref, (e.left, e.right), (left, right)))
-        case Not() | Alias():
-            return replace(e, child=substituted(e.child, outputs))
-        case In() | IsNull() | IsNotNull() | StartsWith() | Like():
-            child = substituted(e.child, outputs)
-            return replace(e, child=child, ref=_ref(e.ref, (e.child,), (child,)))
-        case Call():
-            args = tuple(substituted(arg, outputs) for arg in e.args)
-            return replace(e, args=args, ref=_ref(e.ref, e.args, args))
-        case OpaqueExpression():
-            return replace(e, children=tuple(substituted(child, outputs) for child in e.children))
-
-
-def _reached(column: Column, output: Expression | None) -> Expression:
-    """What a column of a projection's output is below it; a field of a computed struct is not followed."""
-    match output:
-        case None:
-            return OpaqueExpression(column.name, "not an output of the projection below", column.type)
-        case Column() as source if column.path:
-            path, positions = (*source.path, *column.path), (*source.positions, *column.positions)
-            return replace(source, type=column.type, path=path, positions=positions)
-        case _ if column.path:
-            return OpaqueExpression(column.full_name, "a field of a struct that is computed", column.type)
-    return output
-
-
-def _ref(ref: int, before: tuple[Expression, ...], after: tuple[Expression, ...]) -> int:
-    """The JVM knows an expression by its number as it was written, not with other arguments."""
-    return ref if before == after else NOT_EVALUABLE

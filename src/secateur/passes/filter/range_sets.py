@@ -30,9 +30,10 @@ from secateur.passes.contract import Limits, PassInput, PassResult
 from secateur.passes.filter.predicates import Predicate, order_sensitive_scans
 from secateur.passes.filter.surviving_rows import informative_conjuncts, surviving_rows
 from secateur.passes.filter.tree import PruningTree
+from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Column, IsNotNull, walk
 from secateur.plan.nodes import Scan, Settings
-from secateur.stats.file_stats import FileStats, Mask, ScanColumn
+from secateur.stats.file_stats import FileStats
 
 _DEFAULTS = Settings()
 _LIMITS = Limits()

@@ -19,9 +19,9 @@ from secateur.evaluate.subfiles import Ints, Subfiles
 from secateur.passes.contract import PassInput
 from secateur.passes.filter.predicates import Predicate, scan_predicate
 from secateur.passes.filter.tree import PruningTree
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import Expression, IsNotNull
 from secateur.plan.nodes import Scan
-from secateur.stats.file_stats import Mask
 
 
 @dataclass(slots=True)

@@ -41,10 +41,11 @@ from secateur.evaluate.rules import RULES
 from secateur.evaluate.value_range import value_range
 from secateur.evaluate.verdict import Flags
 from secateur.passes.contract import Limits
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import And, Call, Column, Expression, In, Like, Literal, Not, Opaque, Or, children, walk
 from secateur.plan.nodes import Settings
 from secateur.plan.types import BOOLEAN
-from secateur.stats.file_stats import BLOCK, FileStats, Mask
+from secateur.stats.file_stats import BLOCK, FileStats
 
 Positions = npt.NDArray[np.int64]
 Kind: TypeAlias = OneOf["and", "or", "test"]

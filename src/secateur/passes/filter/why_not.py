@@ -22,7 +22,7 @@ from secateur.evaluate.obstacles import obstacles
 from secateur.passes.filter.tree import Node, PruningTree
 from secateur.plan.expressions import Column, Expression, IsNotNull, is_pruning, walk
 from secateur.plan.nodes import Scan
-from secateur.report.summary import Reason
+from secateur.reasons import Reason
 from secateur.stats.file_stats import FileStats
 
 _SHOWN = 120

@@ -50,7 +50,7 @@ from secateur.plan.expressions import walk as parts_of
 from secateur.plan.nodes import Filter, Plan, Project, Scan, walk
 from secateur.plan.values import decode_value
 from secateur.plan.wording import in_words
-from secateur.report.summary import Reason
+from secateur.reasons import Reason
 from secateur.stats.file_stats import sum_of
 
 BITS = 32_768

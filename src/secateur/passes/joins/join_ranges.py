@@ -30,6 +30,7 @@ from time import perf_counter
 
 import numpy as np
 
+from secateur.decision.records import JoinRecord
 from secateur.evaluate.evaluator import comparable, context_of
 from secateur.evaluate.expression_ranges import EvalContext, column_source, range_of
 from secateur.evaluate.range_sets import RangeSet, compact, holds_numbers, intersection, union, values_in
@@ -40,11 +41,11 @@ from secateur.passes.filter.predicates import order_sensitive_scans
 from secateur.passes.filter.surviving_rows import SurvivingRows, informative_conjuncts, surviving_rows
 from secateur.passes.joins.links import Endpoint, Link, Links, links_of, pruning_copies
 from secateur.passes.joins.message_order import Cycle, Message, message_order
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import Column
 from secateur.plan.expressions import walk as parts_of
 from secateur.plan.nodes import Filter, Plan, Project, Scan
-from secateur.report.summary import JoinRecord, Reason
-from secateur.stats.file_stats import Mask
+from secateur.reasons import Reason
 
 ROUNDS = 4
 """How often the tables of one cycle tell each other (κ in the paper)."""

@@ -58,7 +58,6 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from secateur.evaluate.evaluator import comparable
-from secateur.passes.filter.predicates import is_small, through
 from secateur.plan.expressions import Alias, Column, Compare, Expression, conjuncts
 from secateur.plan.expressions import walk as parts_of
 from secateur.plan.nodes import (
@@ -80,7 +79,16 @@ from secateur.plan.nodes import (
     Window,
     walk,
 )
-from secateur.plan.substitution import below_grouping, in_input, in_projection, is_made_of, is_null, is_strict
+from secateur.plan.substitution import (
+    below_grouping,
+    in_input,
+    in_projection,
+    is_made_of,
+    is_null,
+    is_small,
+    is_strict,
+    through,
+)
 
 _TO_RIGHT = frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin", "LeftSingle"})
 _TO_LEFT = frozenset({"Inner", "Cross", "LeftSemi", "RightOuter"})
@@ -354,7 +362,7 @@ def links_of(query: Query) -> Links:
     """Every link of a query.
 
     >>> from secateur.plan.types import parse_type
-    >>> from secateur.stats.file_stats import ScanColumn
+    >>> from secateur.plan.columns import ScanColumn
     >>> int_ = parse_type("int")
     >>> part, item = (Scan(i, name, "parquet", "", (ScanColumn(i, "key", int_),)) for i, name in ((1, "p"), (2, "l")))
     >>> on = Compare("=", Column(1, "key", int_), Column(2, "key", int_))

@@ -19,10 +19,11 @@ from collections.abc import Iterable
 
 from secateur.passes.contract import PassInput
 from secateur.passes.limits.limit_scope import LimitScope
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import NOT_EVALUABLE, Call, Expression, Opaque, walk
 from secateur.plan.nodes import Filter, Limit, Plan, Project
 from secateur.plan.nodes import Opaque as OpaquePlan
-from secateur.stats.file_stats import Mask, sum_of
+from secateur.stats.file_stats import sum_of
 
 
 def is_for_driver(limited: LimitScope, files: Mask, known: PassInput) -> bool:

@@ -19,8 +19,8 @@ import numpy as np
 from secateur.passes.contract import PassInput, PassResult
 from secateur.passes.limits.driver_read import is_for_driver
 from secateur.passes.limits.limit_scope import LimitScope, fully_matching, limit_scopes, sure_rows
-from secateur.report.summary import Reason
-from secateur.stats.file_stats import Mask
+from secateur.plan.columns import Mask
+from secateur.reasons import Reason
 
 
 def prune_by_limit(known: PassInput) -> PassResult:

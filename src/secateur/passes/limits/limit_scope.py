@@ -25,8 +25,9 @@ import pyarrow.compute as pc
 from secateur.evaluate.evaluator import evaluate
 from secateur.evaluate.expression_ranges import Columns
 from secateur.passes.contract import PassInput
-from secateur.passes.filter.predicates import Predicate, is_small, order_sensitive_scans, through
+from secateur.passes.filter.predicates import Predicate, order_sensitive_scans
 from secateur.passes.limits.sorted_scans import NOWHERE, grouped_by
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import Expression, conjuncts
 from secateur.plan.nodes import (
     Aggregate,
@@ -41,7 +42,8 @@ from secateur.plan.nodes import (
     Sort,
     SortKey,
 )
-from secateur.stats.file_stats import FileStats, Mask
+from secateur.plan.substitution import is_small, through
+from secateur.stats.file_stats import FileStats
 
 Counts = npt.NDArray[np.int64]
 

@@ -24,10 +24,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from secateur.passes.filter.implied_predicates import EARLIEST, known_ends
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import Column, Expression
 from secateur.plan.nodes import Scan
 from secateur.plan.types import DataType
-from secateur.stats.file_stats import FileStats, Mask
+from secateur.stats.file_stats import FileStats
 
 _WHOLE = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from secateur.evaluate.expression_ranges import Columns
-from secateur.passes.filter.predicates import Predicate, is_small, through
+from secateur.passes.filter.predicates import Predicate
 from secateur.plan.expressions import Alias, Column, Expression, Opaque, conjuncts, is_pruning
 from secateur.plan.expressions import walk as parts_of
 from secateur.plan.nodes import (
@@ -38,6 +38,7 @@ from secateur.plan.nodes import (
     walk,
 )
 from secateur.plan.nodes import Opaque as OpaquePlan
+from secateur.plan.substitution import is_small, through
 from secateur.plan.types import BOOLEAN
 
 NOWHERE = Scan(-1, "", "", "", ())

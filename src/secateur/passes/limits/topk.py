@@ -30,10 +30,11 @@ from secateur.evaluate.value_range import Bound, ValueRange
 from secateur.passes.contract import PassInput, PassResult
 from secateur.passes.filter.filter import narrow
 from secateur.passes.limits.limit_scope import Counts, LimitScope, fully_matching, limit_scopes, sure_rows
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import Column, Compare, Expression, IsNull, Literal, Or
 from secateur.plan.nodes import Settings, SortKey
-from secateur.report.summary import Reason
-from secateur.stats.file_stats import FileStats, Mask
+from secateur.reasons import Reason
+from secateur.stats.file_stats import FileStats
 
 
 def prune_by_topk(known: PassInput) -> PassResult:

@@ -35,12 +35,13 @@ from secateur.passes.limits.limit_scope import Counts
 from secateur.passes.limits.runtime_row_filter import RowFilter, row_filter
 from secateur.passes.limits.sorted_scans import Blocked, SortedScan, sorted_scans
 from secateur.passes.limits.topk import as_flags, at_or_beyond, taken
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import Expression, IsNull, Literal
 from secateur.plan.nodes import Settings, SortKey
 from secateur.plan.values import decode_value
 from secateur.plan.wording import in_words
-from secateur.report.summary import Reason
-from secateur.stats.file_stats import FileStats, Mask, sum_of
+from secateur.reasons import Reason
+from secateur.stats.file_stats import FileStats, sum_of
 
 MOST_ROWS = 100_000
 """A greater LIMIT is no look at a few rows any more."""

@@ -27,10 +27,11 @@ from secateur.evaluate.value_range import Bound, ValueRange
 from secateur.passes.contract import PassInput, PassResult
 from secateur.passes.limits.limit_scope import Counts, LimitScope, fully_matching, sure_rows, window_scopes
 from secateur.passes.limits.topk import as_flags, counted_values
+from secateur.plan.columns import Mask
 from secateur.plan.expressions import Expression
 from secateur.plan.nodes import Settings
-from secateur.report.summary import Reason
-from secateur.stats.file_stats import FileStats, Mask
+from secateur.reasons import Reason
+from secateur.stats.file_stats import FileStats
 
 Codes = npt.NDArray[np.int64]
 

@@ -38,11 +38,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import WireError
+from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.types import INTEGERS, DataType, parse_type
 from secateur.stats.arrow_buffers import read_arrow_buffers
 from secateur.stats.collect.footers import Key
 from secateur.stats.file_range_sets import FileRangeSets
-from secateur.stats.file_stats import ColumnStats, FileStats, Mask, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 from secateur.stats.formats.delta_bounds import DOUBLE_DIGITS, survives_doubles, typed_bounds, unless
 from secateur.stats.formats.parquet import ParquetTable, families, partition_stats
 from secateur.stats.listing import Listing, Values, partition_values

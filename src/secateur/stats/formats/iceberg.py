@@ -22,9 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.plan.columns import Mask, ScanColumn
 from secateur.stats.arrow_buffers import read_arrow_buffers
 from secateur.stats.file_range_sets import FileRangeSets
-from secateur.stats.file_stats import ColumnStats, FileStats, Groups, Mask, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats, Groups
 from secateur.stats.formats.iceberg_snapshot import Columns, Snapshot, typed
 from secateur.stats.formats.iceberg_transforms import Lifted, lift
 from secateur.stats.formats.parquet import families

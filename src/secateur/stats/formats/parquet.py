@@ -15,10 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.types import DataType
 from secateur.stats.collect.footers import FIXED, OPTIONAL, STATISTICS, Key, Path, decode_key, domain, encode_key
 from secateur.stats.file_range_sets import FileRangeSets
-from secateur.stats.file_stats import ColumnStats, FileStats, Mask, ScanColumn
+from secateur.stats.file_stats import ColumnStats, FileStats
 from secateur.stats.listing import Listing, Values
 from secateur.stats.store.range_set_segments import RangeSegments, found_at
 from secateur.stats.store.segment import Segment

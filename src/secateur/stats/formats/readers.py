@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from secateur.errors import WireError
-from secateur.stats.file_stats import FileStats, Mask
+from secateur.plan.columns import Mask
+from secateur.stats.file_stats import FileStats
 from secateur.stats.formats.delta import DeltaSource, DeltaTable
 from secateur.stats.formats.iceberg import IcebergTable
 from secateur.stats.formats.iceberg_snapshot import Snapshot

@@ -1,0 +1,1 @@
+"""What the passes decide about each scan."""

@@ -1,0 +1,17 @@
+"""Why something was not pruned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something was not pruned: a stable code for programs, a sentence with the remedy for people.
+
+    >>> [reason.code for reason in pruner.explain("SELECT * FROM trails").scans[0].reasons]
+    ['no-filter']
+    """
+
+    code: str
+    text: str
