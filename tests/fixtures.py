@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -54,6 +56,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterat
     )
     yield session
     session.stop()
+
+
+ROOT = Path(__file__).parents[1]
+
+SparkProcess = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def spark_process() -> SparkProcess:
+    """Runs Python in a process of its own, which starts a Spark or is a client of one."""
+
+    def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=900)
+
+    return run
 
 
 @pytest.fixture

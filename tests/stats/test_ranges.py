@@ -142,7 +142,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_a_failure(files: Lake, monk
         os.utime(path, (9, 9))
         return narrowest_ranges(values, most)
 
-    monkeypatch.setattr("secateur.stats.collect.range_scan.tightest", touching)
+    monkeypatch.setattr("secateur.stats.collect.range_scan.narrowest_ranges", touching)
     report = collect_ranges(Values(listing), [files.store()], None, most=20)
     assert (report.files_ranged, report.files_failed) == (0, 1)
     assert "modified at 9000" in str(report)
