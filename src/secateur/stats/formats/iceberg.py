@@ -315,12 +315,11 @@ class IcebergTable:
 
 
 def _slices(parts: Sequence[int], counts: Ints, total: int) -> Iterator[tuple[int, slice]]:
-    start = 0
-    for i in parts:
-        yield i, slice(start, start + int(counts[i]))
-        start += int(counts[i])
-    if start != total:
-        raise ValueError(f"the JVM sent statistics of {total} files for manifests with {start}")
+    ends = np.cumsum(counts[np.asarray(parts, np.int64)])
+    if (expected := int(ends[-1]) if parts else 0) != total:
+        raise ValueError(f"the JVM sent statistics of {total} files for manifests with {expected}")
+    starts = ends - counts[np.asarray(parts, np.int64)]
+    return zip(parts, map(slice, starts.tolist(), ends.tolist()), strict=True)
 
 
 def _only_zero(counts: pa.Array) -> pa.Array:
