@@ -21,6 +21,7 @@ from tools.sessions import local_session
 
 import secateur
 from secateur.bridge.metrics import files_read
+from tests.stats.lake import Lake
 
 # Without it Spark starts its workers with the first python3 on the PATH, which may be another version.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -135,3 +136,11 @@ def lake(tmp_path: Path) -> Path:
     folder = tmp_path / "lake"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Lake:
+    """An empty table of Parquet files, whose path needs every kind of care."""
+    root = tmp_path / "a table, 100% ünï=1"
+    root.mkdir()
+    return Lake(root)

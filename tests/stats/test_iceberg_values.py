@@ -291,6 +291,14 @@ def test_partition_values_narrow_the_bounds_of_files(tmp_path: Path) -> None:
     assert (found.nulls.to_pylist(), found.low_exact.tolist()[:2]) == ([0, 0, 10], [True, True])
 
 
+def test_a_partition_that_was_not_sent_is_unknown_and_not_null(tmp_path: Path) -> None:
+    specs = {"0": [[C, "identity", "long"]]}
+    summary = {"low_0_0": longs(1), "high_0_0": longs(9), "null_0_0": flags(True), "nan_0_0": flags(False)}
+    table = IcebergTable(snapshot(tmp_path, [1], specs=specs, **summary))
+    opened(tmp_path, table, [0], [C], nulls_1=longs(None))
+    assert column(table.files, data("c", "bigint")).nulls.to_pylist() == [None]
+
+
 def test_row_groups_have_the_bounds_of_their_file(tmp_path: Path) -> None:
     table = IcebergTable(snapshot(tmp_path, [2]))
     sent = {"low_1": longs(1, 5), "high_1": longs(2, 6), "nulls_1": longs(0, 3)}

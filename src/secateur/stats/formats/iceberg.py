@@ -238,13 +238,13 @@ class IcebergTable:
             nulls, nans = (pc.if_else(pa.array(whole), counts, _only_zero(counts)) for counts in (nulls, nans))
             exact &= whole
         low_exact, high_exact = exact, exact
-        opened = np.array([chunk is not None for chunk in self._chunks], np.bool_)
         for name, transform, values_type, mine in self._partitions(id_):
             values = self._concat(f"part.{name}", values_type)
             lifted = lift(transform, values, values, column.type)
             if lifted is None:
                 continue
-            there = np.repeat(mine & opened, self._counts)
+            sent = [chunk is not None and f"part.{name}" in chunk.columns for chunk in self._chunks]
+            there = np.repeat(mine & np.array(sent, np.bool_), self._counts)
             absent = values.is_null().to_numpy(zero_copy_only=False)
             nan = np.zeros(len(absent), np.bool_)
             if column.type.is_float:
