@@ -40,7 +40,7 @@ from secateur.evaluate.expression_ranges import Columns, EvalContext, column_sou
 from secateur.evaluate.rules import RULES
 from secateur.evaluate.value_range import value_range
 from secateur.evaluate.verdict import Flags
-from secateur.passes.contract import Limits
+from secateur.passes.tuning import Tuning
 from secateur.plan.columns import Mask
 from secateur.plan.expressions import And, Call, Column, Expression, In, Like, Literal, Not, Opaque, Or, children, walk
 from secateur.plan.nodes import Settings
@@ -157,12 +157,12 @@ class PruningTree:
 
     def __init__(
         self, conjuncts: Sequence[Expression], columns: Columns, settings: Settings | None = None,
-        limits: Limits | None = None,
+        tuning: Tuning | None = None,
     ) -> None:  # fmt: skip
         self.predicate = tuple(conjuncts)
         nodes = tuple(_grow(conjunct, negated=False) for conjunct in conjuncts)
         self.root = Node("and", Literal(1, BOOLEAN), negated=False, children=nodes)
-        self.limits = limits or Limits()
+        self.tuning = tuning or Tuning()
         self.out_of_time = 0
         """How many entries nobody looked at for lack of time."""
         self.seconds = 0.0
@@ -199,7 +199,7 @@ class PruningTree:
         at, size = 0, _run_length(1, self.root.cost)
         while at < stats.count:
             stop = min(stats.count, at + size)
-            if perf_counter() - start > self.limits.filter_seconds:
+            if perf_counter() - start > self.tuning.filter_seconds:
                 self.out_of_time = int(np.count_nonzero(mask[at:]))
                 break
             before = thread_time()
@@ -246,7 +246,7 @@ class PruningTree:
         for child in node.children:
             if child.cut:
                 continue
-            saved = (child.ruled_out + 1) * self.limits.file_seconds
+            saved = (child.ruled_out + 1) * self.tuning.file_seconds
             if node.kind == "and" and child.seconds > saved and self._still_costs(child, ahead) > WORTH_CUTTING:
                 child.cut = True
             else:
