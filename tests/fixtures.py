@@ -16,9 +16,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tools import connectors
 from tools.sessions import local_session
+from tools.spark_metrics import files_read
 
 import secateur
-from secateur.bridge.metrics import files_read
 
 # Without it Spark starts its workers with the first python3 on the PATH, which may be another version.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

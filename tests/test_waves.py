@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tools.spark_metrics import files_read, rows_read
 
 import secateur
-from secateur.bridge.metrics import files_read, rows_read
 from secateur.passes.limits import topk_probe as waves
 from secateur.passes.limits.runtime_row_filter import row_filter as compared_rows
 from secateur.session.runtime_answers import RuntimeAnswers
