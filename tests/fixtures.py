@@ -18,9 +18,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tools import connectors
 from tools.sessions import local_session
+from tools.spark_metrics import files_read
 
 import secateur
-from secateur.bridge.metrics import files_read
 from tests.stats.lake import Lake
 
 # Without it Spark starts its workers with the first python3 on the PATH, which may be another version.
@@ -77,8 +77,11 @@ def spark_process() -> SparkProcess:
 
 @pytest.fixture
 def pruner(spark: SparkSession) -> Iterator[secateur.Pruner]:
-    """Attached for one test, with the session's options as they were before."""
-    handle = secateur.attach(spark, {"stats.auto": False})
+    """Attached for one test, with the session's options as they were before.
+
+    Deciding may take its time, since a machine that runs tests is busy; a test of the budget sets its own.
+    """
+    handle = secateur.attach(spark, {"stats.auto": False, "budget.ms": 60_000, "filter.budget.ms": 60_000})
     yield handle
     for key in dict(spark.conf.getAll):
         if key.startswith("spark.secateur."):

@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 import secateur
 from secateur import passes
 from secateur.bridge import jvm
-from secateur.bridge.wire import decode_query
+from secateur.bridge.decode import decode_query
+from secateur.decision.parts import Keep
 from secateur.passes import Pass
 from secateur.passes.contract import PassInput, PassResult
 from secateur.session import planner as decide
@@ -71,7 +72,7 @@ def test_a_pass_that_brings_files_back_or_answers_nonsense(
     spark: SparkSession, pruner: secateur.Pruner, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nonsense(known: PassInput) -> PassResult:
-        return PassResult({0: np.zeros(2, dtype=np.bool_)})
+        return [(0, Keep(np.zeros(2, dtype=np.bool_)))]
 
     real = passes.run_passes
     monkeypatch.setattr(decide, "run_passes", lambda *a, **k: real(*a, **k, passes=(Pass("filter", nonsense),)))

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tools.spark_metrics import files_read, rows_read
 
 import secateur
-from secateur.bridge.metrics import files_read, rows_read
 from secateur.passes.limits import topk_probe as waves
 from secateur.passes.limits.runtime_row_filter import row_filter as compared_rows
 from secateur.session.runtime_answers import RuntimeAnswers
@@ -72,9 +72,8 @@ def home(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def table(spark: SparkSession, pruner: secateur.Pruner, home: Path) -> Iterator[Path]:
-    """Files are reckoned to be slow, so that a wave pays, and deciding may take its time."""
+    """Files are reckoned to be slow, so that a wave pays."""
     spark.conf.set("spark.secateur.filter.file.ms", "1000")
-    spark.conf.set("spark.secateur.budget.ms", "30000")
     spark.read.parquet(str(home / "t")).createOrReplaceTempView("t")
     spark.read.parquet(str(home / "few")).createOrReplaceTempView("few")
     yield home / "t"

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from secateur.session.options import Options
 from secateur.stats.formats.readers import READERS, Source
 from secateur.stats.listing import Listing
-from secateur.stats.registry import Ranges, Registry
+from secateur.stats.registry import Ranges, Registry, StatisticsSettings
 from tests.stats.lake import Lake, column, data
 
 FILES = READERS["files"]
-QUIET, EAGER = Options(stats_auto=False), Options()
+QUIET, EAGER = StatisticsSettings(collect=False), StatisticsSettings()
 
 
 def empty(fingerprint: str) -> Source:
@@ -78,7 +77,7 @@ def test_nothing_is_collected_unless_asked_for(files: Lake) -> None:
     assert registry.table(listing.fingerprint, QUIET).missing.all()
     registry.wait(1)
     assert not (files.root / "_secateur").exists()
-    waiting = registry.waiting(listing.fingerprint, "t", QUIET)
+    waiting = registry.waiting(listing.fingerprint, "t")
     assert waiting is not None
     assert waiting.code == "no-statistics"
     assert waiting.text.startswith("3 of 3 files of t have no statistics: run secateur.collect")
@@ -93,7 +92,7 @@ def test_a_collection_in_the_background(files: Lake) -> None:
     table = registry.table(listing.fingerprint, EAGER)
     assert not table.missing.any()
     assert column(table.files, data("c", "bigint")).high.to_pylist() == [5, 15, 25]
-    assert registry.waiting(listing.fingerprint, "t", EAGER) is None
+    assert registry.waiting(listing.fingerprint, "t") is None
     assert registry.known(listing.fingerprint) is table
 
 
@@ -106,7 +105,7 @@ def test_a_collection_that_cannot_help_is_not_started_again(files: Lake) -> None
     registry.table(listing.fingerprint, EAGER)
     registry.wait(60)
     assert registry.table(listing.fingerprint, EAGER).missing.tolist() == [True, False]
-    waiting = registry.waiting(listing.fingerprint, "t", EAGER)
+    waiting = registry.waiting(listing.fingerprint, "t")
     assert waiting is not None
     assert "1 of 2 files of t have no statistics" in waiting.text
     files.write("0.parquet", {"c": [1]})  # another file by now: the source does not stand for it
@@ -146,9 +145,9 @@ def test_another_session_sees_what_this_one_collected(files: Lake) -> None:
 def test_a_folder_of_its_own_for_statistics(files: Lake, tmp_path: Path) -> None:
     listing = filled(files)
     elsewhere = f"{tmp_path}/statistics"
-    Registry(None).collect(listing, FILES, Options(stats_dir=elsewhere))
+    Registry(None).collect(listing, FILES, StatisticsSettings(folder=elsewhere))
     assert not (files.root / "_secateur").exists()
-    for options, missing in ((Options(stats_auto=False, stats_dir=elsewhere), False), (QUIET, True)):
+    for options, missing in ((StatisticsSettings(collect=False, folder=elsewhere), False), (QUIET, True)):
         registry = Registry(None)
         registry.admit([(listing, FILES)], [listing.fingerprint])
         assert registry.table(listing.fingerprint, options).missing.all() == missing
@@ -156,7 +155,7 @@ def test_a_folder_of_its_own_for_statistics(files: Lake, tmp_path: Path) -> None
 
 def test_an_unknown_source_has_nothing_to_wait_for() -> None:
     registry = admitted("a")
-    assert registry.waiting("b", "t", QUIET) is None
+    assert registry.waiting("b", "t") is None
     assert registry.known("b") is None
     with pytest.raises(KeyError):
         registry.table("b", QUIET)

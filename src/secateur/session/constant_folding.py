@@ -7,8 +7,6 @@ Values are kept, so that an expression is evaluated once for the same constants 
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,11 +25,13 @@ from secateur.evaluate.constant_folding import (
     columns_of,
     distinct_rows,
 )
+from secateur.passes.analysis import QueryAnalysis
 from secateur.passes.filter.filter import narrow
-from secateur.passes.filter.predicates import Predicate, order_sensitive_scans, scan_predicates
+from secateur.passes.filter.predicates import Predicate
 from secateur.plan.expressions import Column, Expression, Opaque, children, walk, with_children
 from secateur.plan.nodes import Query, Scan
 from secateur.plan.values import decode_value, encode_value
+from secateur.recent import Recent
 from secateur.stats.file_stats import FileStats
 
 Values = dict[Row, Any]
@@ -56,7 +56,7 @@ class Question:
         return [row for row in self.rows if row not in self.known]
 
     def to_wire(self) -> dict[str, Any]:
-        """As the JVM reads it (see :mod:`secateur.bridge.wire`)."""
+        """As the JVM reads it (see :mod:`secateur.bridge.decode`)."""
         columns = ["/".join(map(str, (c.id, *c.positions))) for c in self.columns]
         types = [c.type for c in self.columns]
         rows = [[encode_value(v, t) for v, t in zip(row, types, strict=True)] for row in self.missing]
@@ -72,17 +72,15 @@ class ConstantFolding:
     """Finds what to ask for a query, and keeps what was answered."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Values] = OrderedDict()
-        self._pending: OrderedDict[int, list[Question]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._known: Recent[str, Values] = Recent(_EXPRESSIONS)
+        self._pending: Recent[int, list[Question]] = Recent(_PENDING)
 
-    def of(self, query: Query, stats: Mapping[int, FileStats]) -> list[Question]:
+    def of(self, analysis: QueryAnalysis, stats: Mapping[int, FileStats]) -> list[Question]:
         """Every question of the query, with the values that are known already."""
         found: dict[int, Question] = {}
-        predicates, order_sensitive = scan_predicates(query), order_sensitive_scans(query)
-        for scan in query.scans():
-            if scan.id in stats and scan.id not in order_sensitive and not scan.decided:
-                for question in self._of_scan(query, scan, predicates[scan.id], stats[scan.id]):
+        for scan in analysis.query.scans():
+            if scan.id in stats and scan.id not in analysis.order_sensitive and not scan.decided:
+                for question in self._of_scan(analysis.query, scan, analysis.predicate(scan), stats[scan.id]):
                     found[question.expression.ref] = question
         return list(found.values())
 
@@ -109,30 +107,21 @@ class ConstantFolding:
             return {}
         # By its text: -0.0 and 0.0 are equal, but not the same.
         key = f"{query.settings.digest} {_without_ids(expression, wanted)!r}"
-        with self._lock:
-            if len(self._known.get(key, ())) > _MOST_VALUES:
-                del self._known[key]
-            values = self._known.setdefault(key, {})
-            self._known.move_to_end(key)
-            while len(self._known) > _EXPRESSIONS:
-                self._known.popitem(last=False)
-        return values
+        if len(self._known.peek(key) or ()) > _MOST_VALUES:
+            self._known.pop(key)
+        return self._known.setdefault(key, dict)
 
     def ask(self, call: int, questions: Sequence[Question]) -> list[dict[str, Any]]:
         """The questions that are open, as the JVM reads them; they are remembered until it answers."""
         waiting = [question for question in questions if question.missing]
         if not waiting:
             return []
-        with self._lock:
-            self._pending[call] = waiting
-            while len(self._pending) > _PENDING:
-                self._pending.popitem(last=False)
+        self._pending.put(call, waiting)
         return [question.to_wire() for question in waiting]
 
     def answer(self, call: int, answers: Sequence[Sequence[object]]) -> dict[int, Evaluated]:
         """Takes in what the JVM answered: for each question that was asked, the value on each row."""
-        with self._lock:
-            waiting = self._pending.pop(call, [])
+        waiting = self._pending.pop(call) or []
         found = {}
         for question, values in zip(waiting, answers, strict=False):
             missing = question.missing

@@ -8,8 +8,6 @@ those that the query was planned with.
 from __future__ import annotations
 
 import json
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -17,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from secateur.decision.runtime import Membership, RuntimePredicate
 from secateur.errors import SecateurError
 from secateur.evaluate.evaluator import context_of, evaluate
 from secateur.evaluate.subfiles import files_where
-from secateur.passes.contract import Membership, RuntimePredicate
 from secateur.passes.filter.filter import narrow
 from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Column, In, Value
@@ -28,6 +26,7 @@ from secateur.plan.nodes import Scan, Settings
 from secateur.plan.types import DataType, parse_type
 from secateur.plan.values import decode_value
 from secateur.plan.wording import in_words
+from secateur.recent import Recent
 from secateur.stats.file_stats import FileStats, sum_of
 
 _DEFAULTS = Settings()
@@ -71,24 +70,21 @@ class _Pending:
     settings: Settings
 
 
+def _weight(pending: _Pending) -> int:
+    return max(len(pending.kept), _MOST_FLAGS // _REMEMBERED)
+
+
 class RuntimeAnswers:
     """What scans of planned queries wait for, the latest of them: a query that runs late may find itself forgotten."""
 
     def __init__(self) -> None:
-        self._waiting: OrderedDict[str, _Pending] = OrderedDict()
-        self._flags = 0
+        self._waiting: Recent[str, _Pending] = Recent(_MOST_FLAGS, _weight)
         self._ids = count(1)
-        self._lock = threading.Lock()
 
     def remember(self, asked: RuntimePredicate, scan: Scan, kept: Mask, settings: Settings) -> str:
         """Keeps it under a name, which the JVM will ask by."""
-        with self._lock:
-            id_ = f"{asked.name}-{next(self._ids)}"
-            self._waiting[id_] = _Pending(asked, scan, kept, settings)
-            self._flags += len(kept)
-            while len(self._waiting) > 1 and (len(self._waiting) > _REMEMBERED or self._flags > _MOST_FLAGS):
-                _, forgotten = self._waiting.popitem(last=False)
-                self._flags -= len(forgotten.kept)
+        id_ = f"{asked.name}-{next(self._ids)}"
+        self._waiting.put(id_, _Pending(asked, scan, kept, settings))
         return id_
 
     def fingerprint(self, id_: str) -> str:
@@ -119,8 +115,7 @@ class RuntimeAnswers:
         return after, f"{in_words(wanted.expression)} in {many}"
 
     def _of(self, id_: str) -> _Pending:
-        with self._lock:
-            found = self._waiting.get(id_)
+        found = self._waiting.peek(id_)
         if found is None:
             raise SecateurError("too many such queries were planned since, what this one waited for is forgotten")
         return found

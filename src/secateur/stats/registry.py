@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from secateur.reasons import Reason
-from secateur.session.options import Options
 from secateur.stats.collect.collector import CollectReport, collect_listing, collect_ranges
 from secateur.stats.file_range_sets import SMALL
 from secateur.stats.formats.readers import PartialTable, Reader, Source, Table
@@ -29,6 +28,16 @@ _RELOAD_SECONDS = 10.0
 _REWRITE = "rewrite these files with a writer that records them"
 _NOT_PARQUET = "files are not Parquet: they have no range-sets"
 _NO_RANGES = "where its files are is not known, so no range-sets were made"
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsSettings:
+    """How statistics are collected and kept, as far as the user decides it."""
+
+    collect: bool = True
+    """In the background, when a query first meets a table."""
+    folder: str = ""
+    """Where those of all tables are kept; empty: in a folder of each table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +97,13 @@ class Registry:
         with self._lock:
             return [known for known in self._entries if known.partition("@")[0] in families]
 
-    def table(self, fingerprint: str, options: Options) -> Table:
+    def table(self, fingerprint: str, settings: StatisticsSettings) -> Table:
         """The statistics of a source; if some are missing and options allow, a collection starts in the background."""
         with self._lock:
             entry = self._entries[fingerprint]
-        table = self._load(entry, options)
-        if options.stats_auto and table.missing.any():
-            self._start(entry, options)
+        table = self._load(entry, settings)
+        if settings.collect and table.missing.any():
+            self._start(entry)
         return table
 
     def known(self, fingerprint: str) -> Table | None:
@@ -103,13 +112,13 @@ class Registry:
             entry = self._entries.get(fingerprint)
         return entry.table if entry is not None else None
 
-    def extend(self, part: dict[str, Any], options: Options) -> None:
+    def extend(self, part: dict[str, Any], settings: StatisticsSettings) -> None:
         """Takes in a part of a table that was asked for."""
-        table = self.table(part["fp"], options)
+        table = self.table(part["fp"], settings)
         if isinstance(table, PartialTable):
             table.extend(part)
 
-    def waiting(self, fingerprint: str, name: str, options: Options) -> Reason | None:
+    def waiting(self, fingerprint: str, name: str) -> Reason | None:
         """Why files of the source have no statistics, None if all have."""
         with self._lock:
             entry = self._entries.get(fingerprint)
@@ -129,7 +138,7 @@ class Registry:
         self,
         source: Source,
         reader: Reader,
-        options: Options,
+        settings: StatisticsSettings,
         progress: bool | None = None,
         ranges: Ranges | None = None,
         part: dict[str, Any] | None = None,
@@ -141,7 +150,7 @@ class Registry:
         self.admit(((source, reader),), (source.fingerprint,))
         with self._lock:
             entry = self._entries[source.fingerprint]
-        self._load(entry, options)
+        self._load(entry, settings)
         return self._collect(entry, progress, ranges, part)
 
     def wait(self, seconds: float = 600.0) -> None:
@@ -153,20 +162,18 @@ class Registry:
                     return
             time.sleep(0.02)
 
-    def _load(self, entry: _Entry, options: Options) -> Table:
+    def _load(self, entry: _Entry, settings: StatisticsSettings) -> Table:
         with entry.lock:
             now = time.monotonic()
             # Another session may have collected meanwhile.
             stale = entry.table is not None and entry.table.missing.any() and now - entry.loaded > _RELOAD_SECONDS
             if entry.table is None or (stale and not entry.collecting):
-                entry.stores = stores_for(
-                    entry.source.roots, options.stats_dir or None, folders=entry.reader.lists_files
-                )
+                entry.stores = stores_for(entry.source.roots, settings.folder or None, folders=entry.reader.lists_files)
                 entry.table = entry.reader.load(entry.source, entry.stores)
                 entry.loaded = now
             return entry.table
 
-    def _start(self, entry: _Entry, options: Options) -> None:
+    def _start(self, entry: _Entry) -> None:
         with entry.lock:
             if entry.collecting or entry.collected:
                 return

@@ -19,7 +19,8 @@ from collections.abc import Iterator
 
 from secateur.evaluate.expression_ranges import Columns
 from secateur.evaluate.obstacles import obstacles
-from secateur.passes.filter.tree import Node, PruningTree
+from secateur.passes.filter.tree import PruningTree
+from secateur.passes.filter.tree_nodes import Node
 from secateur.plan.expressions import Column, Expression, IsNotNull, is_pruning, walk
 from secateur.plan.nodes import Scan
 from secateur.reasons import Reason

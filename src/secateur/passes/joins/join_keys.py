@@ -32,16 +32,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from secateur.decision.parts import AskAtRuntime, Part
+from secateur.decision.runtime import KeysRequest, Membership, RowFilter
 from secateur.evaluate.evaluator import context_of
 from secateur.evaluate.expression_ranges import range_of
 from secateur.evaluate.in_lists import search, take
 from secateur.evaluate.range_sets import RangeSet, merged, range_set
 from secateur.evaluate.value_range import ValueRange
-from secateur.passes.contract import Membership, PassInput, PassResult
-from secateur.passes.filter.predicates import order_sensitive_scans
-from secateur.passes.filter.surviving_rows import surviving_rows
-from secateur.passes.joins.links import Side, links_of
-from secateur.passes.limits.runtime_row_filter import RowFilter, row_filter
+from secateur.passes.contract import PassInput, PassResult
+from secateur.passes.joins.links import Side
+from secateur.passes.limits.runtime_row_filter import row_filter
 from secateur.passes.limits.sorted_scans import repeats
 from secateur.passes.limits.topk import as_flags
 from secateur.passes.limits.topk_probe import BYTES_A_SECOND, JOB_SECONDS, seconds
@@ -95,9 +95,11 @@ class JoinKeys:
         return 0 if self.low is None or self.high is None else (self.high - self.low) // BITS + 1
 
     @property
-    def about(self) -> str:
-        """What the keys are compared with, by names that are the same wherever the table is read."""
-        return repr(_by_names(self.target))
+    def request(self) -> KeysRequest:
+        """The subquery that Spark runs first."""
+        span = None if self.low is None or self.high is None else (self.low, self.high, self.width)
+        about = repr(_by_names(self.target))
+        return KeysRequest(self.join, self.left, self.key, about, MOST_KEYS, span, self.row_filter)
 
     def describe(self) -> str:
         return f"the keys of {self.tables} are read first, to choose files by {in_words(self.target)}"
@@ -144,10 +146,9 @@ def ask_join_keys(known: PassInput) -> PassResult:
     best: dict[int, _Worth] = {}
     told: set[int] = set()
     reasons: dict[int, Reason] = {}
-    order_sensitive = order_sensitive_scans(known.query)
-    scans = {scan.id: scan for scan in known.query.scans()}
+    order_sensitive, scans = known.analysis.order_sensitive, known.analysis.scans
     told_all: dict[int, bool] = {}
-    for side in links_of(known.query).sides:
+    for side in known.analysis.links.sides:
         if side.null_safe or side.join.ref in told:  # NULL is no key here
             continue
         targets = [
@@ -169,8 +170,9 @@ def ask_join_keys(known: PassInput) -> PassResult:
                 told.add(side.join.ref)
     # Each join is asked in one direction, so that no side waits for one that waits for it.
     chosen = sorted(best.items(), key=lambda item: -item[1].saved)[:MOST_SCANS]
-    asked = {id_: worth.keys for id_, worth in chosen}
-    return PassResult(reasons=tuple((id_, r) for id_, r in reasons.items() if id_ not in asked), runtime=asked)
+    parts: list[tuple[int, Part]] = [(id_, AskAtRuntime(worth.keys)) for id_, worth in chosen]
+    asking = {id_ for id_, _ in chosen}
+    return [*parts, *((id_, reason) for id_, reason in reasons.items() if id_ not in asking)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,8 +285,8 @@ def _has_told(scan: Scan, known: PassInput) -> bool:
     kept = known.kept.get(scan.id)
     if kept is None:
         return False
-    rows = surviving_rows(scan, known, kept)
-    return rows is not None and len(rows.left) <= known.limits.ranges and rows.is_certain
+    rows = known.small_tables.surviving_rows(scan, kept)
+    return rows is not None and len(rows.left) <= known.tuning.join_ranges and rows.is_certain
 
 
 def _column(key: Expression) -> Column | None:

@@ -24,6 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.decision.parts import Keep, Part
 from secateur.evaluate.evaluator import context_of
 from secateur.evaluate.expression_ranges import range_of
 from secateur.evaluate.value_range import Bound, ValueRange
@@ -39,8 +40,7 @@ from secateur.stats.file_stats import FileStats
 
 def prune_by_topk(known: PassInput) -> PassResult:
     """Keep of every scan below ORDER BY and LIMIT the files that may hold one of the first rows."""
-    kept: dict[int, Mask] = {}
-    reasons: list[tuple[int, Reason]] = []
+    parts: list[tuple[int, Part]] = []
     for limited in limit_scopes(known, ordered=True):
         id_ = limited.scan.id
         stats, before = known.stats[id_], known.kept[id_]
@@ -48,14 +48,14 @@ def prune_by_topk(known: PassInput) -> PassResult:
             continue
         boundary = boundary_of(limited, stats, before, known.query.settings)
         if boundary is None:
-            reasons.append((id_, _no_boundary(limited)))
+            parts.append((id_, _no_boundary(limited)))
             continue
         after = narrow((boundary,), stats, limited.columns, before, known.query.settings)
         if np.count_nonzero(after) < np.count_nonzero(before):
-            kept[id_] = after
+            parts.append((id_, Keep(after, needs_kept_unchanged=True)))
         else:
-            reasons.append((id_, _not_selective(limited, boundary)))
-    return PassResult(kept, tuple(reasons), counted=frozenset(kept))
+            parts.append((id_, _not_selective(limited, boundary)))
+    return parts
 
 
 def boundary_of(limited: LimitScope, stats: FileStats, kept: Mask, settings: Settings) -> Expression | None:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.decision.parts import Keep, Part
 from secateur.evaluate.evaluator import context_of
 from secateur.evaluate.expression_ranges import range_of
 from secateur.evaluate.value_range import Bound, ValueRange
@@ -38,8 +39,7 @@ Codes = npt.NDArray[np.int64]
 
 def prune_by_window_topk(known: PassInput) -> PassResult:
     """Keep of every scan below such a window the files that may hold one of the first rows of a group."""
-    kept: dict[int, Mask] = {}
-    reasons: list[tuple[int, Reason]] = []
+    parts: list[tuple[int, Part]] = []
     for limited in window_scopes(known):
         id_ = limited.scan.id
         stats, before = known.stats[id_], known.kept[id_]
@@ -47,10 +47,10 @@ def prune_by_window_topk(known: PassInput) -> PassResult:
             continue
         after = before & may_come_first(limited, stats, before, known.query.settings)
         if np.count_nonzero(after) < np.count_nonzero(before):
-            kept[id_] = after
+            parts.append((id_, Keep(after, needs_kept_unchanged=True)))
         else:
-            reasons.append((id_, _not_selective(limited)))
-    return PassResult(kept, tuple(reasons), counted=frozenset(kept))
+            parts.append((id_, _not_selective(limited)))
+    return parts
 
 
 def may_come_first(limited: LimitScope, stats: FileStats, kept: Mask, settings: Settings) -> Mask:
