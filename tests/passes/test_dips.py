@@ -38,7 +38,7 @@ from secateur.plan.nodes import (
 )
 from secateur.plan.types import parse_type
 from secateur.report.summary import ScanSummary
-from secateur.report.text import told_by_joins
+from secateur.report.text import join_lines
 from secateur.stats.file_stats import FileStats
 from tests.passes.results import all_kept, kept, rests_on
 from tests.passes.test_filter import Case, PlanReader, _indent, read_case
@@ -114,7 +114,7 @@ def test_fixture(text: str) -> None:
     assert {id_: mask.tolist() for id_, mask in all_kept(decision).items()} == case.kept, str(case.query)
     names = {scan.id: scan.table for scan in case.query.scans()}
     summaries = [ScanSummary(names[id_], "parquet", joins=joins) for id_, joins in _joins(decision).items()]
-    assert sorted(line for summary in summaries for line in told_by_joins(summary)) == sorted(told)
+    assert sorted(line for summary in summaries for line in join_lines(summary)) == sorted(told)
     reasons = [reason for scan in decision.values() for reason in scan.reasons]
     said = sorted((reason.code, reason.text) for reason in reasons)
     wanted = sorted(why.partition(": ")[::2] for why in case.why)

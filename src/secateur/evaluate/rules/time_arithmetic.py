@@ -23,7 +23,7 @@ import numpy as np
 from secateur.evaluate.expression_ranges import EvalContext, Rule
 from secateur.evaluate.rules import calendar
 from secateur.evaluate.rules.moments import HOUR, MINUTE, SECOND, TIMESTAMPS, local_of
-from secateur.evaluate.rules.spans import DAY, INT32, Ints, Span, facts_from, span_of, strict
+from secateur.evaluate.rules.spans import DAY, INT32, Ints, Span, range_from, span_of, strict
 from secateur.evaluate.value_range import Bound, ValueRange
 from secateur.plan.expressions import Call, Expression, Literal
 from secateur.plan.types import DAY_TIME, YEAR_MONTH
@@ -67,7 +67,7 @@ def _shifted(call: Call, context: EvalContext, e: Expression, months: int, days:
         exact = span_of(e, context, TIMESTAMPS)
         assert exact is not None
         low, high = exact.low, exact.high
-    return facts_from(call.type, low + micros, high + micros, span.known, span.value_range)
+    return range_from(call.type, low + micros, high + micros, span.known, span.value_range)
 
 
 def _moved(local: Ints, months: int) -> Ints:
@@ -102,7 +102,7 @@ def _two(first: tuple[str, ...], second: tuple[str, ...], widen: Callable[[Span,
         if a is None or b is None or call.type.domain is None:
             return None
         known = a.known & b.known & a.within(INT32) & b.within(INT32)
-        return facts_from(call.type, *widen(a, b), known, a.value_range, b.value_range)
+        return range_from(call.type, *widen(a, b), known, a.value_range, b.value_range)
 
     return rule
 
@@ -116,7 +116,7 @@ def _subtract_timestamps(call: Call, context: EvalContext) -> ValueRange | None:
     if found[0] is None or found[1] is None or call.type.name not in DAY_TIME or call.args[0].type != call.args[1].type:
         return None
     (a, _), (b, _) = found[0], found[1]
-    return facts_from(call.type, a.low - b.high, a.high - b.low, a.known & b.known, a.value_range, b.value_range)
+    return range_from(call.type, a.low - b.high, a.high - b.low, a.known & b.known, a.value_range, b.value_range)
 
 
 def _difference(call: Call, context: EvalContext) -> ValueRange | None:
@@ -134,7 +134,7 @@ def _difference(call: Call, context: EvalContext) -> ValueRange | None:
         low, high = truncated(low, months), truncated(high, months)
     else:
         low, high = (truncated(n, days * DAY + micros) for n in (b.low - a.high, b.high - a.low))
-    return facts_from(call.type, low, high, a.known & b.known, a.value_range, b.value_range)
+    return range_from(call.type, low, high, a.known & b.known, a.value_range, b.value_range)
 
 
 def _months_between(call: Call, context: EvalContext) -> ValueRange | None:

@@ -55,7 +55,7 @@ from secateur.evaluate.rules.moments import (
     within,
     zone_of,
 )
-from secateur.evaluate.rules.spans import DAY, INT64, Ints, facts_from, span_of, strict
+from secateur.evaluate.rules.spans import DAY, INT64, Ints, range_from, span_of, strict
 from secateur.evaluate.rules.time_arithmetic import truncated
 from secateur.evaluate.value_range import Bound, ValueRange
 from secateur.plan.columns import Mask
@@ -112,7 +112,7 @@ def _trunc_timestamp(call: Call, context: EvalContext) -> ValueRange | None:
         span = span_of(e, context, ("timestamp",))
         if span is None:
             return None
-        return facts_from(call.type, span.low // size * size, span.high // size * size, span.known, span.value_range)
+        return range_from(call.type, span.low // size * size, span.high // size * size, span.known, span.value_range)
     found = local_of(e, call, context)
     if found is None or not (unit in _TIME_UNITS or unit in _DATE_UNITS):
         return None
@@ -123,7 +123,7 @@ def _trunc_timestamp(call: Call, context: EvalContext) -> ValueRange | None:
     else:
         step = _DATE_UNITS[unit]
         low, high = step(span.low // DAY) * DAY, step(span.high // DAY) * DAY
-    return facts_from(call.type, *zone.instants(low, high), span.known, span.value_range)
+    return range_from(call.type, *zone.instants(low, high), span.known, span.value_range)
 
 
 def _next_day(call: Call, context: EvalContext) -> ValueRange | None:
@@ -144,7 +144,7 @@ def _unix_timestamp(call: Call, context: EvalContext) -> ValueRange | None:
         if span is None:
             return None
         low, high = span.low, span.high
-    return facts_from(call.type, truncated(low, SECOND), truncated(high, SECOND), span.known, span.value_range)
+    return range_from(call.type, truncated(low, SECOND), truncated(high, SECOND), span.known, span.value_range)
 
 
 def _second_with_fraction(call: Call, context: EvalContext) -> ValueRange | None:
@@ -169,7 +169,7 @@ def _from_utc(call: Call, context: EvalContext) -> ValueRange | None:
     span, zone = span_of(call.args[0], context, _TIMESTAMP), context.settings.zones.get(call.zone)
     if span is None or zone is None:
         return None
-    return facts_from(call.type, *zone.local(span.low, span.high), span.known, span.value_range)
+    return range_from(call.type, *zone.local(span.low, span.high), span.known, span.value_range)
 
 
 def _to_utc(call: Call, context: EvalContext) -> ValueRange | None:
@@ -177,7 +177,7 @@ def _to_utc(call: Call, context: EvalContext) -> ValueRange | None:
     span, zone = span_of(call.args[0], context, _TIMESTAMP), context.settings.zones.get(call.zone)
     if span is None or zone is None:
         return None
-    return facts_from(call.type, *zone.instants(span.low, span.high), span.known, span.value_range)
+    return range_from(call.type, *zone.instants(span.low, span.high), span.known, span.value_range)
 
 
 def _make_date(call: Call, context: EvalContext) -> ValueRange | None:
@@ -190,7 +190,7 @@ def _make_date(call: Call, context: EvalContext) -> ValueRange | None:
     first, last = (np.where(known, bound, 1970) - 1970 for bound in (year.low, year.high))
     low = first.astype("datetime64[Y]").astype("datetime64[D]").astype(np.int64)
     high = (last + 1).astype("datetime64[Y]").astype("datetime64[D]").astype(np.int64) - 1
-    made = facts_from(call.type, low, high, known, year.value_range, month.value_range, day.value_range)
+    made = range_from(call.type, low, high, known, year.value_range, month.value_range, day.value_range)
     return replace(made, may_hold_null=True)
 
 
@@ -253,7 +253,7 @@ def _instants_of(size: int) -> Rule:
         if span is None or zone is None:
             return None
         low, high = zone.instants(span.low * size, span.high * size)
-        return facts_from(call.type, low, high, span.known, span.value_range)
+        return range_from(call.type, low, high, span.known, span.value_range)
 
     return rule
 

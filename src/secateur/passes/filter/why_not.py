@@ -35,12 +35,12 @@ def why_not(
 ) -> tuple[Reason, ...]:  # fmt: skip
     """The reasons why not more files of a scan were skipped, after the tree was asked."""
     named = [(e, node) for e, node in tree.conjuncts if not is_pruning(e)]
-    asked = [(e, node) for e, node in named if not isinstance(e, IsNotNull)]
-    found = dict.fromkeys(reason for e, node in asked or named for reason in _why(e, node, stats, columns))
+    conditions = [(e, node) for e, node in named if not isinstance(e, IsNotNull)]
+    found = dict.fromkeys(reason for e, node in conditions or named for reason in _why(e, node, stats, columns))
     if tree.out_of_time:
         found[_out_of_time(tree, scan)] = None
     if not found and not skipped:
-        found[_not_selective(tree, scan) if asked else no_filter(scan)] = None
+        found[_not_selective(tree, scan) if conditions else no_filter(scan)] = None
     return tuple(found)
 
 
