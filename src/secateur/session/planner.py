@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
 import traceback
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -42,6 +44,8 @@ from secateur.stats.formats.readers import PartialTable, Table, decode_source
 from secateur.stats.registry import Registry
 
 log = logging.getLogger("secateur")
+_CALLS = 64
+"""How many calls of the JVM may be under way: it has 16 threads for them."""
 
 
 class Planner:
@@ -52,6 +56,8 @@ class Planner:
         self._history = history
         self._questions = ConstantFolding()
         self._awaited = RuntimeAnswers()
+        self._calls: OrderedDict[int, dict[str, Any]] = OrderedDict()
+        self._lock = threading.Lock()
 
     def answer(self, text: str) -> str:
         """The answer to one request, whatever it is."""
@@ -64,7 +70,7 @@ class Planner:
                 return json.dumps(self._files(request))
             if request["op"] == "runtime":
                 return json.dumps(self._runtime(request))
-            return json.dumps(self._decide(request, start))
+            return json.dumps(self._decide(self._whole(request), start))
         except OptionError as problem:
             return _failed("bad-option", f"{problem}. The query ran unpruned")
         except (WireError, RecursionError) as problem:
@@ -77,6 +83,17 @@ class Planner:
             where = traceback.extract_tb(problem.__traceback__)[-1]
             said = f"{type(problem).__name__}: {problem} ({where.name}, line {where.lineno})"
             return _failed("decide-failed", f"the query ran unpruned, please report this: {said}")
+
+    def _whole(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The request with what the first one of its call said: the plan is sent once."""
+        call: int = request["call"]
+        with self._lock:
+            first = self._calls.pop(call, {})
+            whole = {**first, **request, "op": "decide"}
+            self._calls[call] = {k: v for k, v in whole.items() if k not in ("listings", "parts")}
+            while len(self._calls) > _CALLS:
+                self._calls.popitem(last=False)
+        return whole
 
     def _decide(self, request: dict[str, Any], start: int) -> dict[str, Any]:
         options = _options(tuple(request["options"].items()))
