@@ -27,6 +27,8 @@ WORDS = {
     r"\b[A-Za-z_]\w*#\d+": "the name without Spark's expression id",
 }
 
+_CODE = re.compile(r" {4,}(?![-*] |\d+\. )")
+
 
 def complaints(text: str) -> Iterator[tuple[int, str]]:
     """What is wrong, by line.
@@ -62,11 +64,11 @@ def _paragraph(lines: list[str]) -> Iterator[str]:
 
 
 def _prose(text: str) -> Iterator[str]:
-    """The lines, empty where they are code, a table, or a front matter."""
+    """The lines, empty where they are code or a table."""
     fenced = False
     for line in text.splitlines():
         fence = line.lstrip().startswith(("```", "~~~"))
-        yield "" if fenced or fence or line.lstrip().startswith(("|", "<!--")) else line
+        yield "" if fenced or fence or line.lstrip().startswith(("|", "<!--")) or _CODE.match(line) else line
         fenced ^= fence
 
 
