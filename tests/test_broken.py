@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
-import sys
-import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -27,6 +24,7 @@ from secateur.passes import Pass
 from secateur.passes.contract import PassInput, PassResult
 from secateur.session import planner as decide
 from secateur.session.planner import Planner
+from tests.fixtures import SparkProcess
 
 EXPECTED = [5]
 
@@ -191,7 +189,7 @@ def test_a_python_without_callback_server(spark: SparkSession, pruner: secateur.
     assert pruner.last.files_kept == 1
 
 
-def test_a_store_with_flipped_bytes(spark: SparkSession, pruner: secateur.Pruner, table: Path) -> None:
+def test_a_store_with_flipped_bytes(table: Path, spark_process: SparkProcess) -> None:
     segments = list((table / "_secateur" / "v1").iterdir())
     assert segments
     for segment in segments:
@@ -219,9 +217,7 @@ def test_a_store_with_flipped_bytes(spark: SparkSession, pruner: secateur.Pruner
             rows = spark.sql("SELECT a FROM parquet.`{table}` " + sql, args=args).collect()
             print("WITH", len(rows), max(rows).a % 100, pruner.last.files_kept)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False, timeout=180
-    )
+    done = spark_process(code)
     assert "RESULT [5] 4 no-statistics 4 1" in done.stdout, done.stdout + done.stderr
     assert [line for line in done.stdout.splitlines() if line.startswith("WITH")] == [
         "WITH 5 9 1",

@@ -24,7 +24,7 @@ Whatever the function, in files where its columns have one value each Spark eval
 expression.
 
 This page is made from the code by `python -m tools.functions_table`; to change it, change
-`src/secateur/evaluate/rules/notes.py`.
+`tools/function_notes.py`.
 """
 
 
@@ -38,7 +38,7 @@ def page() -> str:
         parts += [f"## {title}\n", _table(found)]
     if missing := sorted(set(RULES) - seen):
         raise ValueError(
-            f"no note on the rules of {', '.join(missing)}: add a line each to src/secateur/evaluate/rules/notes.py, "
+            f"no note on the rules of {', '.join(missing)}: add a line each to tools/function_notes.py, "
             "which reads: Spark's class | SQL | what it derives | may | must | where it gives up and why"
         )
     if superfluous := sorted(seen - set(RULES)):

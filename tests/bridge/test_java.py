@@ -13,15 +13,16 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur.bridge.jvm import JvmBridge, java_sources, one_unit
+from secateur.bridge.jvm import CONNECTORS, JvmBridge, java_sources, one_unit
 
 
 @pytest.mark.skipif(shutil.which("javac") is None, reason="there is a Java runtime but no compiler on this machine")
-def test_javac_compiles_the_sources_that_janino_compiles(tmp_path: Path) -> None:
-    for name, text in java_sources().items():
+def test_javac_compiles_the_sources_that_janino_compiles(spark: SparkSession, tmp_path: Path) -> None:
+    for name, text in java_sources(CONNECTORS).items():
         (tmp_path / name).write_text(text)
-    jars = Path(pyspark.__file__).parent / "jars" / "*"
-    command = ["javac", "-nowarn", "-Xlint:none", "-cp", str(jars), "-d", str(tmp_path / "out")]
+    connectors = str(spark.sparkContext.getConf().get("spark.jars")).replace("file://", "").split(",")
+    jars = ":".join([str(Path(pyspark.__file__).parent / "jars" / "*"), *connectors])
+    command = ["javac", "-nowarn", "-Xlint:none", "-cp", jars, "-d", str(tmp_path / "out")]
     done = subprocess.run([*command, *map(str, tmp_path.glob("*.java"))], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
+from tools.spark_metrics import files_read
 
 import secateur
-from secateur.bridge.metrics import files_read
 from secateur.decision.merge import Decision
 from secateur.decision.parts import Keep
 from secateur.passes import PASSES, Pass, run_passes

@@ -17,8 +17,9 @@ from secateur.evaluate.expression_ranges import range_of
 from secateur.evaluate.range_sets import range_set, values_in
 from secateur.passes import run_passes
 from secateur.passes.contract import PassInput
+from secateur.passes.joins import message_order as order
 from secateur.passes.joins.join_ranges import ROUNDS, Exchange
-from secateur.passes.joins.message_order import Cycle, Message, groups_of, message_order
+from secateur.passes.joins.message_order import Cycle, Group, Message, message_order
 from secateur.passes.tuning import Tuning
 from secateur.plan.expressions import Alias, Column, Expression
 from secateur.plan.nodes import (
@@ -37,7 +38,7 @@ from secateur.plan.nodes import (
 )
 from secateur.plan.types import parse_type
 from secateur.report.summary import ScanSummary
-from secateur.report.text import told_by_joins
+from secateur.report.text import join_lines
 from secateur.stats.file_stats import FileStats
 from tests.passes.results import all_kept, kept, rests_on
 from tests.passes.test_filter import Case, PlanReader, _indent, read_case
@@ -113,7 +114,7 @@ def test_fixture(text: str) -> None:
     assert {id_: mask.tolist() for id_, mask in all_kept(decision).items()} == case.kept, str(case.query)
     names = {scan.id: scan.table for scan in case.query.scans()}
     summaries = [ScanSummary(names[id_], "parquet", joins=joins) for id_, joins in _joins(decision).items()]
-    assert sorted(line for summary in summaries for line in told_by_joins(summary)) == sorted(told)
+    assert sorted(line for summary in summaries for line in join_lines(summary)) == sorted(told)
     reasons = [reason for scan in decision.values() for reason in scan.reasons]
     said = sorted((reason.code, reason.text) for reason in reasons)
     wanted = sorted(why.partition(": ")[::2] for why in case.why)
@@ -176,7 +177,7 @@ def test_figure_8_a_star_exchanges_six_messages_in_two_epochs() -> None:
 def test_figure_8_two_cycles_become_a_tree_of_groups() -> None:
     edges = [(1, 2), (2, 3), (3, 4), (4, 5), (5, 2), (4, 6), (5, 6), (6, 7)]
     groups = [{1}, {2, 3, 5}, {3, 4, 5}, {4, 5, 6}, {7}]
-    assert [set(group) for group in groups_of(edges)] == groups
+    assert [set(group) for group in _groups_of(edges)] == groups
     steps = message_order(edges)
     assert steps[:2] == [Message(1, 2), Message(7, 6)]
     assert steps[-2:] == [Message(6, 7), Message(2, 1)]
@@ -202,6 +203,11 @@ def test_every_join_is_used_in_both_directions(edges: list[tuple[int, int]]) -> 
     assert told == {Message(a, b) for pair in edges for a, b in (pair, pair[::-1])}
     if not any(isinstance(step, Cycle) for step in steps):
         assert len(steps) == 2 * len(edges)
+
+
+def _groups_of(edges: list[tuple[int, int]]) -> list[Group]:
+    near = order._neighbours(edges)
+    return [group for tables in order._components(near) for group in order._groups(tables, near)]
 
 
 def talk_of(text: str) -> Exchange:

@@ -22,9 +22,9 @@ from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Column, Compare, Expression, Literal, conjuncts
 from secateur.plan.nodes import Filter, Query, Scan, Settings
 from secateur.plan.types import parse_type
-from secateur.stats.collect.narrowest_ranges import narrowest_ranges
 from secateur.stats.file_range_sets import FileRangeSets
 from secateur.stats.file_stats import ColumnStats, FileStats
+from secateur.stats.narrowest_ranges import narrowest_ranges
 from tests.passes.results import parts
 from tests.reason.generate import COLUMNS, Generator, Row, is_nan, truth
 from tests.reason.language import file_stats

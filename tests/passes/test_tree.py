@@ -21,7 +21,8 @@ from secateur.evaluate.value_range import ValueRange
 from secateur.passes import run_passes
 from secateur.passes.filter import tree as tree_module
 from secateur.passes.filter.filter import narrow, prune
-from secateur.passes.filter.tree import Node, PruningTree
+from secateur.passes.filter.tree import PruningTree
+from secateur.passes.filter.tree_nodes import Node
 from secateur.passes.tuning import Tuning
 from secateur.plan.columns import Mask
 from secateur.plan.expressions import And, Call, Expression, Literal, Not, Or, conjuncts

@@ -40,7 +40,7 @@ def test_a_bound_that_is_null_is_unknown_whoever_made_it(monkeypatch: pytest.Mon
         """A rule that leaves the upper bound of the last file NULL and does not say that it is unknown."""
         facts = range_of(*args)
         assert facts is not None
-        return replace(facts, high=replace(facts.high, values=pa.array([b"b", b"z", None]), heads=None))
+        return replace(facts, high=replace(facts.high, values=pa.array([b"b", b"z", None]), prefix_keys=None))
 
     monkeypatch.setattr(windows, "range_of", careless)
     assert parts(prune_by_window_topk(asked), Keep)[0].files.tolist() == [False, True, True]

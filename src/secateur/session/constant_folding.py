@@ -1,6 +1,6 @@
 """What the JVM is asked before a decision: the values of expressions on the constants that files hold.
 
-The decider answers a request with questions instead of edits, the JVM evaluates them and asks again, with the values.
+The decider answers a request with requests instead of edits, the JVM evaluates them and asks again, with the values.
 Values are kept, so that an expression is evaluated once for the same constants (see
 :mod:`secateur.evaluate.constant_folding`).
 """
@@ -43,7 +43,7 @@ _PENDING = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class FoldingRequest:
     """An expression and the rows of constants that it is to be evaluated on; ``known`` are those that it was before."""
 
     expression: Evaluable
@@ -73,18 +73,18 @@ class ConstantFolding:
 
     def __init__(self) -> None:
         self._known: Recent[str, Values] = Recent(_EXPRESSIONS)
-        self._pending: Recent[int, list[Question]] = Recent(_PENDING)
+        self._pending: Recent[int, list[FoldingRequest]] = Recent(_PENDING)
 
-    def of(self, analysis: QueryAnalysis, stats: Mapping[int, FileStats]) -> list[Question]:
-        """Every question of the query, with the values that are known already."""
-        found: dict[int, Question] = {}
+    def of(self, analysis: QueryAnalysis, stats: Mapping[int, FileStats]) -> list[FoldingRequest]:
+        """Every request of the query, with the values that are known already."""
+        found: dict[int, FoldingRequest] = {}
         for scan in analysis.query.scans():
             if scan.id in stats and scan.id not in analysis.order_sensitive and not scan.decided:
-                for question in self._of_scan(analysis.query, scan, analysis.predicate(scan), stats[scan.id]):
-                    found[question.expression.ref] = question
+                for request in self._of_scan(analysis.query, scan, analysis.predicate(scan), stats[scan.id]):
+                    found[request.expression.ref] = request
         return list(found.values())
 
-    def _of_scan(self, query: Query, scan: Scan, predicate: Predicate, stats: FileStats) -> list[Question]:
+    def _of_scan(self, query: Query, scan: Scan, predicate: Predicate, stats: FileStats) -> list[FoldingRequest]:
         asked = [(conjunct, tuple(candidates(conjunct))) for conjunct in predicate]
         if not any(parts for _, parts in asked):
             return []
@@ -98,7 +98,7 @@ class ConstantFolding:
             wanted = columns_of(expression)
             rows = distinct_rows(wanted, left, columns)
             if rows is not None:
-                found.append(Question(expression, wanted, tuple(rows), self._values(query, expression, wanted)))
+                found.append(FoldingRequest(expression, wanted, tuple(rows), self._values(query, expression, wanted)))
         return found
 
     def _values(self, query: Query, expression: Expression, wanted: Sequence[Column]) -> Values:
@@ -111,24 +111,24 @@ class ConstantFolding:
             self._known.pop(key)
         return self._known.setdefault(key, dict)
 
-    def ask(self, call: int, questions: Sequence[Question]) -> list[dict[str, Any]]:
-        """The questions that are open, as the JVM reads them; they are remembered until it answers."""
-        waiting = [question for question in questions if question.missing]
+    def ask(self, call: int, requests: Sequence[FoldingRequest]) -> list[dict[str, Any]]:
+        """The requests that are open, as the JVM reads them; they are remembered until it answers."""
+        waiting = [request for request in requests if request.missing]
         if not waiting:
             return []
         self._pending.put(call, waiting)
-        return [question.to_wire() for question in waiting]
+        return [request.to_wire() for request in waiting]
 
     def answer(self, call: int, answers: Sequence[Sequence[object]]) -> dict[int, Evaluated]:
-        """Takes in what the JVM answered: for each question that was asked, the value on each row."""
+        """Takes in what the JVM answered: for each request that was asked, the value on each row."""
         waiting = self._pending.pop(call) or []
         found = {}
-        for question, values in zip(waiting, answers, strict=False):
-            missing = question.missing
+        for request, values in zip(waiting, answers, strict=False):
+            missing = request.missing
             if len(values) == len(missing):
-                decoded = zip(missing, (_decoded(v, question.expression) for v in values), strict=True)
-                question.known.update((row, v) for row, v in decoded if v is not NO_TIME)
-            found[question.expression.ref] = question.evaluated()
+                decoded = zip(missing, (_decoded(v, request.expression) for v in values), strict=True)
+                request.known.update((row, v) for row, v in decoded if v is not NO_TIME)
+            found[request.expression.ref] = request.evaluated()
         return found
 
 

@@ -64,7 +64,7 @@ def files_to_skip(stats: FileStats, lists: Sequence[Sequence[Any]], settings: Se
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    asked: RuntimePredicate
+    predicate: RuntimePredicate
     scan: Scan
     kept: Mask
     settings: Settings
@@ -81,10 +81,10 @@ class RuntimeAnswers:
         self._waiting: Recent[str, _Pending] = Recent(_MOST_FLAGS, _weight)
         self._ids = count(1)
 
-    def remember(self, asked: RuntimePredicate, scan: Scan, kept: Mask, settings: Settings) -> str:
+    def remember(self, predicate: RuntimePredicate, scan: Scan, kept: Mask, settings: Settings) -> str:
         """Keeps it under a name, which the JVM will ask by."""
-        id_ = f"{asked.name}-{next(self._ids)}"
-        self._waiting.put(id_, _Pending(asked, scan, kept, settings))
+        id_ = f"{predicate.name}-{next(self._ids)}"
+        self._waiting.put(id_, _Pending(predicate, scan, kept, settings))
         return id_
 
     def fingerprint(self, id_: str) -> str:
@@ -93,23 +93,23 @@ class RuntimeAnswers:
 
     def answer(self, id_: str, values: Sequence[object], stats: FileStats) -> tuple[Mask, str]:
         """The files to skip now that the values are known, and what the summary is to tell, as JSON."""
-        waiting = self._of(id_)
-        condition = waiting.asked.condition(values)
+        pending = self._of(id_)
+        condition = pending.predicate.condition(values)
         if condition is None:
-            return ~waiting.kept, json.dumps({"values": values})
+            return ~pending.kept, json.dumps({"values": values})
         if isinstance(condition, Membership):
-            after, words = self._members(waiting, condition, stats)
+            after, words = self._members(pending, condition, stats)
         else:
-            columns = {column.id: column for column in waiting.scan.columns}
-            after = narrow((condition,), stats, columns, waiting.kept, waiting.settings)
+            columns = {column.id: column for column in pending.scan.columns}
+            after = narrow((condition,), stats, columns, pending.kept, pending.settings)
             words = in_words(condition)
-        told = {"condition": words, "bytes": sum_of(stats.sizes, after), "rows": sum_of(stats.rows, after)}
-        return ~after, json.dumps(told)
+        found = {"condition": words, "bytes": sum_of(stats.sizes, after), "rows": sum_of(stats.rows, after)}
+        return ~after, json.dumps(found)
 
-    def _members(self, waiting: _Pending, wanted: Membership, stats: FileStats) -> tuple[Mask, str]:
-        columns = {column.id: column for column in waiting.scan.columns}
+    def _members(self, pending: _Pending, wanted: Membership, stats: FileStats) -> tuple[Mask, str]:
+        columns = {column.id: column for column in pending.scan.columns}
         after = files_where(
-            wanted.expression, wanted.values, context_of(stats, columns, waiting.settings), waiting.kept
+            wanted.expression, wanted.values, context_of(stats, columns, pending.settings), pending.kept
         )
         many = f"{len(wanted.values):,} ranges" if len(wanted.values) > 1 else f"{len(wanted.values)} range"
         return after, f"{in_words(wanted.expression)} in {many}"

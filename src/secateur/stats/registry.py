@@ -8,16 +8,18 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
 
 from secateur.reasons import Reason
 from secateur.stats.collect.collector import CollectReport, collect_listing, collect_ranges
 from secateur.stats.file_range_sets import SMALL
 from secateur.stats.formats.readers import PartialTable, Reader, Source, Table
 from secateur.stats.store.store import Store, stores_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 log = logging.getLogger("secateur")
 
@@ -62,7 +64,7 @@ class _Entry:
 class Registry:
     """What is known of each source. A change of the table is a new source, so nothing here ever gets stale (S8)."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession | None) -> None:
         self._spark = spark
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._lock = threading.Lock()

@@ -152,15 +152,15 @@ def _of_column(
             return
         gaps = excluded_texts(predicate, column, text, settings)
     else:
-        axis = ordinals_of(column.type)
-        assert axis is not None
-        first, last = axis.number(low), axis.number(high)
+        ordinals = ordinals_of(column.type)
+        assert ordinals is not None
+        first, last = ordinals.number(low), ordinals.number(high)
         window = None if first is None or last is None else (first, last)
         if window and first == last:
             return  # a constant is in or out, with its file
         if window is None and column.type.name == "decimal":
             return
-        gaps = excluded_numbers(predicate, column, axis, window, settings)
+        gaps = excluded_numbers(predicate, column, ordinals, window, settings)
     if gaps is None:
         return
     counted = column.type.is_float and gaps.nan

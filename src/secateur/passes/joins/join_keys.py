@@ -11,8 +11,9 @@ The subquery is a copy of that side of the join, which Spark runs before the sca
 are expected, else a map of 32,768 bits over equal ranges of the numbers that the scan's files hold: 4 kB, whatever the
 number of keys, and exact where there are no more numbers than bits. No key at all: no file is read.
 
-Where it may go is the business of :mod:`secateur.passes.joins.links`, as for what is told before the query runs. That
-side of the join has to give the same rows each time it runs: a LIMIT, a window or anything random in it rules it out.
+Where it may go is the business of :mod:`secateur.passes.joins.links`, as for what ``join_ranges`` passes on before the
+query runs. That side of the join has to give the same rows each time it runs: a LIMIT, a window or anything random in
+it rules it out.
 
 Whether it pays is reckoned beforehand: of each file it is known how many others share its range of keys, so a key that
 is there hits it with about that probability. How many keys a condition leaves is a guess, though, and may be far too
@@ -55,7 +56,7 @@ from secateur.stats.file_stats import sum_of
 
 BITS = 32_768
 FEW = 1_000
-"""Up to so many expected keys are told as they are."""
+"""Up to so many expected keys are sent as they are."""
 MOST_KEYS = 10_000
 """If there are more after all, a list of them tells nothing."""
 MATCHING = 0.1
@@ -144,12 +145,12 @@ class JoinKeys:
 def ask_join_keys(known: PassInput) -> PassResult:
     """Make scans wait for the keys of what they are joined with, where that pays."""
     best: dict[int, _Worth] = {}
-    told: set[int] = set()
+    used: set[int] = set()
     reasons: dict[int, Reason] = {}
     order_sensitive, scans = known.analysis.order_sensitive, known.analysis.scans
-    told_all: dict[int, bool] = {}
+    sent_before: dict[int, bool] = {}
     for side in known.analysis.links.sides:
-        if side.null_safe or side.join.ref in told:  # NULL is no key here
+        if side.null_safe or side.join.ref in used:  # NULL is no key here
             continue
         targets = [
             target for target in side.targets if target.scan not in order_sensitive and _is_open(target.scan, known)
@@ -161,13 +162,13 @@ def ask_join_keys(known: PassInput) -> PassResult:
             if target.scan in candidate.scans:
                 continue
             found = candidate.keys(scans[target.scan], target.expression, known)
-            if found is None or candidate.has_told(known, told_all):
+            if found is None or candidate.sent_keys_before(known, sent_before):
                 continue
             if isinstance(found, Reason):
                 reasons.setdefault(target.scan, found)
             elif target.scan not in best or best[target.scan].saved < found.saved:
                 best[target.scan] = found
-                told.add(side.join.ref)
+                used.add(side.join.ref)
     # Each join is asked in one direction, so that no side waits for one that waits for it.
     chosen = sorted(best.items(), key=lambda item: -item[1].saved)[:MOST_SCANS]
     parts: list[tuple[int, Part]] = [(id_, AskAtRuntime(worth.keys)) for id_, worth in chosen]
@@ -227,13 +228,13 @@ class _Candidate:
         guessed = conditions > 0 or not waiting.keys().isdisjoint(ids)
         return _Candidate(side, key, ids, tables, cost, expected, guessed)
 
-    def has_told(self, known: PassInput, told: dict[int, bool]) -> bool:
-        """Whether it is a small table that told its keys before the query runs; ``told`` remembers those."""
+    def sent_keys_before(self, known: PassInput, seen: dict[int, bool]) -> bool:
+        """Whether it is a small table that passes on its keys before the query runs; ``seen`` remembers those."""
         nodes = list(walk(self.side.plan))
         scans = [node for node in nodes if isinstance(node, Scan)]
         if len(scans) > 1 or not all(isinstance(node, Scan | Filter | Project) for node in nodes):
             return False
-        return told[id_] if (id_ := scans[0].id) in told else told.setdefault(id_, _has_told(scans[0], known))
+        return seen[id_] if (id_ := scans[0].id) in seen else seen.setdefault(id_, _sent_keys_before(scans[0], known))
 
     def keys(self, scan: Scan, target: Expression, known: PassInput) -> _Worth | Reason | None:
         """What the scan may wait for, or why it had better not."""
@@ -280,8 +281,8 @@ def _is_open(id_: int, known: PassInput) -> bool:
     return id_ in known.stats and int(np.count_nonzero(known.kept[id_])) > 1
 
 
-def _has_told(scan: Scan, known: PassInput) -> bool:
-    """Whether it is known which rows of a small table match: their keys were told before the query runs."""
+def _sent_keys_before(scan: Scan, known: PassInput) -> bool:
+    """Whether it is known which rows of a small table match: their keys were passed on before the query runs."""
     kept = known.kept.get(scan.id)
     if kept is None:
         return False

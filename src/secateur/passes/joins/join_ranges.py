@@ -17,7 +17,7 @@ single one is.
 
 Scans that read the same under the same conditions keep the same files in the end, so that Spark can still read once for
 both; and so do Spark's own copies of one side of a join, by which it prunes the other at run time. Keeping more files
-than the messages asked for is sound: told once more, in the same order, they would lead to the same files.
+than the messages asked for is sound: sent once more, in the same order, they would lead to the same files.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Exchange:
         self._kept = {id_: self.known.kept[id_] for id_ in self._scans}
 
     def run(self) -> None:
-        """Everything that is to be told, until nothing changes any more or time is up."""
+        """Sends every message, until nothing changes any more or time is up."""
         ways: dict[Message, list[Link]] = {}
         for link in self._usable():
             for origin in link.origins:
@@ -110,8 +110,8 @@ class Exchange:
                 if perf_counter() > deadline:
                     self._out_of_time = True
                     return
-                told = [self._send(link) for exchange in exchanges for link in ways.get(exchange, ())]
-                if not any(told):
+                sent = [self._send(link) for exchange in exchanges for link in ways.get(exchange, ())]
+                if not any(sent):
                     break
 
     def _usable(self) -> Iterator[Link]:
@@ -173,10 +173,10 @@ class Exchange:
         held = held if held.null == null else replace(held, null=null)
         # To look at rows takes longer than to look at files: only what rows tell is worth it.
         by_rows = any(self._fewer_rows(origin.scan) is not None for origin in link.origins)
-        told = compact(held, self.known.tuning.join_ranges)
-        return received.take(link, told, by_rows=by_rows) and self._narrow(link, found, received, len(told), by_rows)
+        sent = compact(held, self.known.tuning.join_ranges)
+        return received.take(link, sent, by_rows=by_rows) and self._narrow(link, found, received, len(sent), by_rows)
 
-    def _narrow(self, link: Link, found: ValueRange, received: _Received, told: int, by_rows: bool) -> bool:
+    def _narrow(self, link: Link, found: ValueRange, received: _Received, ranges: int, by_rows: bool) -> bool:
         id_, wanted = link.target.scan, received.wanted
         before = self._kept[id_]
         mask = files_meeting(found, *self._finest(link.target), wanted, before)
@@ -192,7 +192,7 @@ class Exchange:
         rests_on |= senders.union(*(self.rests_on.get(sender, ()) for sender in senders))
         if left < alive:
             tables = ", ".join(dict.fromkeys(self._scans[origin.scan].table for origin in link.origins))
-            record = JoinRecord(tables, self._named(link.target), told, alive, left)
+            record = JoinRecord(tables, self._named(link.target), ranges, alive, left)
             self.records.append((id_, record))
         return True
 
@@ -252,7 +252,7 @@ class Exchange:
 
     def reasons(self, kept: Mapping[int, Mask]) -> Iterator[tuple[int, Reason]]:
         """For each scan that joins with others and that they could not narrow, one reason."""
-        received = {target.scan: tables for tables, target in self._heard()}
+        received = {target.scan: tables for tables, target in self._senders()}
         for id_, scan in self._scans.items():
             if id_ in kept or _count(self.known.kept[id_]) < 2:  # of a single file there is little to skip
                 continue
@@ -265,7 +265,7 @@ class Exchange:
             elif id_ in self.links.blocked:
                 yield id_, _blocked(scan, self.links.blocked[id_])
 
-    def _heard(self) -> Iterator[tuple[str, Endpoint]]:
+    def _senders(self) -> Iterator[tuple[str, Endpoint]]:
         for (target, _), received in self._received.items():
             names = dict.fromkeys(self._scans[origin.scan].table for link in received.links for origin in link.origins)
             yield ", ".join(names), target
@@ -273,7 +273,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class _Received:
-    """What one endpoint was told by several links: the values that all of them allow."""
+    """What one endpoint received over several links: the values that all of them allow."""
 
     links: dict[Link, None] = field(default_factory=dict)
     _wanted: RangeSet | None = None

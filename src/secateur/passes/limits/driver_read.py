@@ -29,10 +29,10 @@ from secateur.plan.nodes import Opaque as OpaquePlan
 from secateur.stats.file_stats import sum_of
 
 
-def driver_read(limited: LimitScope, files: Mask, known: PassInput) -> ReadOnDriver | None:
+def driver_read(scope: LimitScope, files: Mask, known: PassInput) -> ReadOnDriver | None:
     """The driver's read, if the query is a LIMIT over nothing but conditions and columns, and these files are small."""
-    size = sum_of(known.stats[limited.scan.id].sizes, files)
-    if size is None or size > known.tuning.driver_bytes or not _is_limit_only(known.query.plan, limited.scan):
+    size = sum_of(known.stats[scope.scan.id].sizes, files)
+    if size is None or size > known.tuning.driver_bytes or not _is_limit_only(known.query.plan, scope.scan):
         return None
     return ReadOnDriver(int(np.count_nonzero(files)), size)
 

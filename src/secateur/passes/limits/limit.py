@@ -26,13 +26,13 @@ from secateur.reasons import Reason
 def prune_by_limit(known: PassInput) -> PassResult:
     """Keep of every scan below a LIMIT the fewest fully matching files with enough rows, or have those read first."""
     parts: list[tuple[int, Part]] = []
-    for limited in limit_scopes(known, ordered=False):
-        id_ = limited.scan.id
+    for scope in limit_scopes(known, ordered=False):
+        id_ = scope.scan.id
         stats, before = known.stats[id_], known.kept[id_]
-        rows = sure_rows(stats, fully_matching(limited, stats, before, known.query.settings))
-        chosen = fewest(rows, limited.count)
+        rows = sure_rows(stats, fully_matching(scope, stats, before, known.query.settings))
+        chosen = fewest(rows, scope.count)
         if chosen is None:
-            parts.append((id_, _too_few(limited, int(rows.sum()))))
+            parts.append((id_, _too_few(scope, int(rows.sum()))))
             if 0 < np.count_nonzero(rows) < np.count_nonzero(before):
                 parts.append((id_, ReadFirst(rows > 0)))
             continue
@@ -40,7 +40,7 @@ def prune_by_limit(known: PassInput) -> PassResult:
         mask[chosen] = True
         if len(chosen) < np.count_nonzero(before):
             parts.append((id_, Keep(mask, needs_kept_unchanged=True)))
-        read = driver_read(limited, mask, known)
+        read = driver_read(scope, mask, known)
         if read is not None:
             parts.append((id_, read))
     return parts
@@ -61,9 +61,9 @@ def fewest(
     return order[:count]
 
 
-def _too_few(limited: LimitScope, rows: int) -> Reason:
+def _too_few(scope: LimitScope, rows: int) -> Reason:
     return Reason(
         "limit-not-covered",
-        f"LIMIT {limited.count:,} of {limited.scan.table} needs all files that may match: those all of whose rows are "
+        f"LIMIT {scope.count:,} of {scope.scan.table} needs all files that may match: those all of whose rows are "
         f"known to match hold {rows:,} rows. Filter by columns that the table is sorted or clustered by.",
     )

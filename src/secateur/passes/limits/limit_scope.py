@@ -70,7 +70,7 @@ def limit_scopes(known: PassInput, *, ordered: bool) -> Iterator[LimitScope]:
     """The scans that a LIMIT with (``ordered``) or without an ORDER BY bounds, where that can be used."""
     ways = known.analysis.propagation
     limits = [_below(node.child, LimitScope(node.count), ways) for node in known.query.nodes if isinstance(node, Limit)]
-    wanted = (limited for limited in limits if limited and bool(limited.keys) == ordered and not limited.scan.decided)
+    wanted = (scope for scope in limits if scope and bool(scope.keys) == ordered and not scope.scan.decided)
     yield from _usable(wanted, known)
 
 
@@ -82,21 +82,21 @@ def window_scopes(known: PassInput) -> Iterator[LimitScope]:
     for node in known.query.nodes:
         if isinstance(node, GroupLimit) and node.function in _RANKS and not node.subqueries:
             different = node.function == "DenseRank"
-            scope = LimitScope(node.count, node.keys, grouped=different, partition=node.partition)
-            limited = _below(node.child, scope, known.analysis.propagation)
-            if limited:
-                yield from _usable((limited,), known)
+            above = LimitScope(node.count, node.keys, grouped=different, partition=node.partition)
+            scope = _below(node.child, above, known.analysis.propagation)
+            if scope:
+                yield from _usable((scope,), known)
 
 
 def _usable(found: Iterable[LimitScope], known: PassInput) -> Iterator[LimitScope]:
     ids = [scan.id for scan in known.query.scans()]
     order_sensitive = known.analysis.order_sensitive
     by_scan: dict[int, LimitScope] = {}
-    for limited in found:
-        scan = limited.scan
+    for scope in found:
+        scan = scope.scan
         if scan.id in known.stats and scan.id not in order_sensitive and ids.count(scan.id) == 1 and not scan.lossy:
             # Of two limits above one scan the lower one is met last, and it is the one that reads the scan.
-            by_scan[scan.id] = limited
+            by_scan[scan.id] = scope
     yield from by_scan.values()
 
 
@@ -140,11 +140,11 @@ def _through(way: Passage, above: LimitScope) -> LimitScope | None:
     )
 
 
-def fully_matching(limited: LimitScope, stats: FileStats, kept: Mask, settings: Settings) -> Mask:
+def fully_matching(scope: LimitScope, stats: FileStats, kept: Mask, settings: Settings) -> Mask:
     """The kept files all of whose rows satisfy what lies between the LIMIT and the scan."""
     full = kept
-    for conjunct in limited.predicate:
-        full = full & evaluate(conjunct, stats, limited.columns, settings).must
+    for conjunct in scope.predicate:
+        full = full & evaluate(conjunct, stats, scope.columns, settings).must
         if not full.any():
             break
     return full

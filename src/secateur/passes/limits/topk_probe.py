@@ -2,7 +2,7 @@
 
 Before and after, for ``WHERE f(y) ORDER BY x DESC LIMIT 2`` over files of which nobody knows how many rows match::
 
-    Limit 2                            the probe: the file with 90..99 alone, its rows that match sorted and limited;
+    Limit 2                            the probe: the file with 90..99 alone, its rows that match sorted and scope;
       Sort x DESC NULLS LAST           it gives rows with 97 and 93, so that the boundary is x >= 93
         Filter f(y)
           Scan t [x, y]  (90..99, 80..95, 0..80)          ->   the scan reads the first two files
