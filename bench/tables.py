@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -44,17 +45,18 @@ def taken(record: Record) -> str:
 
     >>> c = {"date": "2026-05-01T10:00:00", "commit": "abc", "pyspark": "4.1.4", "java": "17", "python": "3.11.7"}
     >>> print(taken({"context": {**c, "pyarrow": "26.0.1", "cpus": 2, "load": 3.1}}))
-    *Recorded 2026-05-01, commit abc, PySpark 4.1.4, Java 17, Python 3.11.7, pyarrow 26.0.1,
-    2 cores, load 3.1.*
+    *Recorded 2026-05-01, commit abc, PySpark 4.1.4, Java 17, Python 3.11.7, pyarrow
+    26.0.1, 2 cores, load 3.1.*
     """
     c = record["context"]
-    return (
+    return textwrap.fill(
         f"*Recorded {c['date'][:10]}, commit {c['commit']}, PySpark {c['pyspark']}, Java {c['java']}, "
-        f"Python {c['python']}, pyarrow {c['pyarrow']},\n{c['cpus']} cores, load {c['load']}.*"
+        f"Python {c['python']}, pyarrow {c['pyarrow']}, {c['cpus']} cores, load {c['load']}.*",
+        98,
     )
 
 
-def _markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _markdown(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
