@@ -100,7 +100,7 @@ def test_why_nobody_is_asked() -> None:
     assert not parts(outcome, AskAtRuntime)
     ((scan, reason),) = parts(outcome, Reason).items()
     assert (scan, reason.code) == (2, "join-keys-not-worth")
-    assert "might spare 67% of the files of f" in reason.text
+    assert "might skip 67% of the files of f" in reason.text
     assert not ask_join_keys(_star(100, rows_of_dim=1_000, condition=True))
 
 
