@@ -6,23 +6,25 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from secateur.evaluate.rules import RULES, casts, times
-from secateur.evaluate.rules.notes import SECTIONS, Note, cast_notes, notes, predicate_notes
+from tools.function_notes import SECTIONS, Note, cast_notes, notes, predicate_notes
 
 PAGE = Path(__file__).parent.parent / "docs" / "functions.md"
 INTRODUCTION = """# What is known of each function
 
-This page is made from the code by `python -m tools.functions_table`; change `src/secateur/evaluate/rules/notes.py`, not
-this page.
+For each function a rule derives the range of the result in a file from the ranges of its arguments.
+A function without a rule gives up, and the file is kept. Both questions rest on the derived range:
 
-For each function a rule derives the range of the result in a file from the ranges of its arguments. What has no rule
-gives up: its file is kept. Both questions rest on the derived range:
+- *may* (can the file be skipped?): `range`, if the derived range misses the wanted values;
+  `constant`, only if the arguments have one value each in the file.
+- *must* (do all rows match?): `range` or `constant` likewise, and no row may make the result NULL
+  (or NaN, where that matters). A rule that can fail (overflow, division by zero) makes NULL
+  possible.
 
-- *may* (can the file be skipped?): `range`, if the derived range misses what is asked for; `constant`, only if the
-  arguments have one value each in the file.
-- *must* (do all rows match?): `range` or `constant` likewise, and no row may make the result NULL (or NaN, where that
-  matters). A rule that can fail (overflow, division by zero) makes NULL possible there.
+Whatever the function, in files where its columns have one value each Spark evaluates the
+expression.
 
-Whatever the function, where its columns have one value each in a file, Spark evaluates the expression itself.
+This page is made from the code by `python -m tools.functions_table`; to change it, change
+`tools/function_notes.py`.
 """
 
 
@@ -36,11 +38,13 @@ def page() -> str:
         parts += [f"## {title}\n", _table(found)]
     if missing := sorted(set(RULES) - seen):
         raise ValueError(
-            f"no note on the rules of {', '.join(missing)}: add a line each to src/secateur/evaluate/rules/notes.py, "
+            f"no note on the rules of {', '.join(missing)}: add a line each to tools/function_notes.py, "
             "which reads: Spark's class | SQL | what it derives | may | must | where it gives up and why"
         )
     if superfluous := sorted(seen - set(RULES)):
-        raise ValueError(f"there are notes on {', '.join(superfluous)} but no rules: take the lines off rules/notes.py")
+        raise ValueError(
+            f"there are notes on {', '.join(superfluous)} but no rules: take the lines off tools/function_notes.py"
+        )
     parts += ["## Casts\n", _casts()]
     return "\n".join(parts)
 
@@ -65,7 +69,7 @@ def _casts() -> str:
     if missing := sorted(pairs - noted):
         raise ValueError(
             f"no note on the casts of {', '.join(missing)}: add a line each to the casts in src/secateur/evaluate/"
-            "rules/notes.py, which reads: from to to | what it derives | where it gives up and why"
+            "tools/function_notes.py, which reads: from to to | what it derives | where it gives up and why"
         )
     if superfluous := sorted(noted - pairs):
         raise ValueError(f"there are notes on the casts of {', '.join(superfluous)} but no rules: take the lines off")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.fixtures import SparkProcess
 
 BROKEN = """
 import json, os, sys
@@ -72,10 +72,11 @@ UNITS = {
 
 
 @pytest.mark.parametrize("folder", UNITS)
-def test_a_unit_that_does_not_compile_leaves_the_others_working(tmp_path: Path, folder: str) -> None:
+def test_a_unit_that_does_not_compile_leaves_the_others_working(
+    tmp_path: Path, spark_process: SparkProcess, folder: str
+) -> None:
     broken, name = UNITS[folder]
-    command = [sys.executable, "-c", BROKEN, str(tmp_path), folder, name]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    ran = spark_process(BROKEN, tmp_path, folder, name)
     assert ran.returncode == 0, ran.stderr[-2000:]
     answer: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
     works = {name: not reason for name, reason in answer["capabilities"].items()}

@@ -12,9 +12,9 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tools.spark_metrics import files_read, planned_files
 
 import secateur
-from secateur.bridge.metrics import files_read, planned_files
 from tests.fixtures import Compared
 
 _names = itertools.count()
@@ -105,5 +105,5 @@ def ice_tables(spark: SparkSession) -> IceTables:
 
 
 @pytest.fixture
-def ice(spark: SparkSession, pruner: secateur.Pruner, patient: None) -> Ice:
+def ice(spark: SparkSession, pruner: secateur.Pruner) -> Ice:
     return Ice(spark, pruner)

@@ -11,15 +11,13 @@ import deltalake
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tools.spark_metrics import files_read
 
 import secateur
-from secateur.bridge.metrics import files_read
 from secateur.plan.columns import ScanColumn
 from secateur.plan.types import parse_type
 from secateur.stats.formats.delta import DeltaSource, DeltaTable, Field
 from tests.formats.delta import Alone, append, read
-
-pytestmark = pytest.mark.usefixtures("patient")
 
 
 def table(type_: str, low: list[object], high: list[object], **given: object) -> DeltaTable:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tools.spark_metrics import files_read, planned_files
 
 import secateur
-from secateur.bridge.metrics import files_read, planned_files
 from tests.formats.conftest import IceTables, away, local
 from tests.formats.delta import append, create, out_of_reach
 from tests.formats.test_iceberg_statistics import write_equality_delete
@@ -84,9 +84,7 @@ QUERIES = {
 
 
 @pytest.mark.parametrize("sql", QUERIES)
-def test_only_rows_that_are_left_count(
-    spark: SparkSession, pruner: secateur.Pruner, patient: None, table: Deleted, sql: str
-) -> None:
+def test_only_rows_that_are_left_count(spark: SparkSession, pruner: secateur.Pruner, table: Deleted, sql: str) -> None:
     count, files = QUERIES[sql][0], QUERIES[sql][1:][KINDS[table.kind]]
     text = sql.format(t=table.name)
     with pruner.paused():

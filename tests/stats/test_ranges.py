@@ -16,10 +16,10 @@ from secateur.evaluate.subfiles import values_of
 from secateur.plan.columns import ScanColumn
 from secateur.plan.types import parse_type
 from secateur.stats.collect.collector import CollectReport, collect_ranges
-from secateur.stats.collect.narrowest_ranges import narrowest_ranges
 from secateur.stats.file_range_sets import FileRangeSets
 from secateur.stats.formats.parquet import ParquetTable
 from secateur.stats.listing import Listing, Values
+from secateur.stats.narrowest_ranges import narrowest_ranges
 from tests.stats.lake import Lake, data
 
 NAN, INF = float("nan"), float("inf")
@@ -142,7 +142,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_a_failure(files: Lake, monk
         os.utime(path, (9, 9))
         return narrowest_ranges(values, most)
 
-    monkeypatch.setattr("secateur.stats.collect.range_scan.tightest", touching)
+    monkeypatch.setattr("secateur.stats.collect.range_scan.narrowest_ranges", touching)
     report = collect_ranges(Values(listing), [files.store()], None, most=20)
     assert (report.files_ranged, report.files_failed) == (0, 1)
     assert "modified at 9000" in str(report)

@@ -8,25 +8,36 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
 
 from secateur.reasons import Reason
-from secateur.session.options import Options
 from secateur.stats.collect.collector import CollectReport, collect_listing, collect_ranges
 from secateur.stats.file_range_sets import SMALL
 from secateur.stats.formats.readers import PartialTable, Reader, Source, Table
 from secateur.stats.store.store import Store, stores_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 log = logging.getLogger("secateur")
 
 _TABLES = 64
 _RELOAD_SECONDS = 10.0
 _REWRITE = "rewrite these files with a writer that records them"
-_NOT_PARQUET = "files are not Parquet: they have no range-sets"
-_NO_RANGES = "where its files are is not known, so no range-sets were made"
+_NOT_PARQUET = "files are not Parquet, so they have no range sets"
+_NO_RANGES = "no range sets were made, since it is not known where the files are"
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsSettings:
+    """How statistics are collected and kept, as far as the user decides it."""
+
+    collect: bool = True
+    """In the background, when a query first meets a table."""
+    folder: str = ""
+    """Where those of all tables are kept; empty: in a folder of each table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +64,7 @@ class _Entry:
 class Registry:
     """What is known of each source. A change of the table is a new source, so nothing here ever gets stale (S8)."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession | None) -> None:
         self._spark = spark
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._lock = threading.Lock()
@@ -86,13 +97,13 @@ class Registry:
         with self._lock:
             return [known for known in self._entries if known.partition("@")[0] in families]
 
-    def table(self, fingerprint: str, options: Options) -> Table:
+    def table(self, fingerprint: str, settings: StatisticsSettings) -> Table:
         """The statistics of a source; if some are missing and options allow, a collection starts in the background."""
         with self._lock:
             entry = self._entries[fingerprint]
-        table = self._load(entry, options)
-        if options.stats_auto and table.missing.any():
-            self._start(entry, options)
+        table = self._load(entry, settings)
+        if settings.collect and table.missing.any():
+            self._start(entry)
         return table
 
     def known(self, fingerprint: str) -> Table | None:
@@ -101,13 +112,13 @@ class Registry:
             entry = self._entries.get(fingerprint)
         return entry.table if entry is not None else None
 
-    def extend(self, part: dict[str, Any], options: Options) -> None:
+    def extend(self, part: dict[str, Any], settings: StatisticsSettings) -> None:
         """Takes in a part of a table that was asked for."""
-        table = self.table(part["fp"], options)
+        table = self.table(part["fp"], settings)
         if isinstance(table, PartialTable):
             table.extend(part)
 
-    def waiting(self, fingerprint: str, name: str, options: Options) -> Reason | None:
+    def waiting(self, fingerprint: str, name: str) -> Reason | None:
         """Why files of the source have no statistics, None if all have."""
         with self._lock:
             entry = self._entries.get(fingerprint)
@@ -115,7 +126,11 @@ class Registry:
             return None
         some = f"{missing:,} of {len(entry.table.missing):,} files of {name}"
         if entry.collecting:
-            return Reason("collecting", f"{some} have no statistics yet: they are being collected in the background")
+            return Reason(
+                "collecting",
+                f"{some} have no statistics yet: they are being collected in the background. Wait, or call "
+                "pruner.wait_for_statistics().",
+            )
         if entry.problem:
             return Reason("collect-failed", f"{some} have no statistics: {entry.problem}")
         if entry.table.uncollected is None:
@@ -127,7 +142,7 @@ class Registry:
         self,
         source: Source,
         reader: Reader,
-        options: Options,
+        settings: StatisticsSettings,
         progress: bool | None = None,
         ranges: Ranges | None = None,
         part: dict[str, Any] | None = None,
@@ -139,7 +154,7 @@ class Registry:
         self.admit(((source, reader),), (source.fingerprint,))
         with self._lock:
             entry = self._entries[source.fingerprint]
-        self._load(entry, options)
+        self._load(entry, settings)
         return self._collect(entry, progress, ranges, part)
 
     def wait(self, seconds: float = 600.0) -> None:
@@ -151,20 +166,18 @@ class Registry:
                     return
             time.sleep(0.02)
 
-    def _load(self, entry: _Entry, options: Options) -> Table:
+    def _load(self, entry: _Entry, settings: StatisticsSettings) -> Table:
         with entry.lock:
             now = time.monotonic()
             # Another session may have collected meanwhile.
             stale = entry.table is not None and entry.table.missing.any() and now - entry.loaded > _RELOAD_SECONDS
             if entry.table is None or (stale and not entry.collecting):
-                entry.stores = stores_for(
-                    entry.source.roots, options.stats_dir or None, folders=entry.reader.lists_files
-                )
+                entry.stores = stores_for(entry.source.roots, settings.folder or None, folders=entry.reader.lists_files)
                 entry.table = entry.reader.load(entry.source, entry.stores)
                 entry.loaded = now
             return entry.table
 
-    def _start(self, entry: _Entry, options: Options) -> None:
+    def _start(self, entry: _Entry) -> None:
         with entry.lock:
             if entry.collecting or entry.collected:
                 return

@@ -2,7 +2,7 @@
 
 Before and after, for ``WHERE f(y) ORDER BY x DESC LIMIT 2`` over files of which nobody knows how many rows match::
 
-    Limit 2                            the probe: the file with 90..99 alone, its rows that match sorted and limited;
+    Limit 2                            the probe: the file with 90..99 alone, its rows that match sorted and scope;
       Sort x DESC NULLS LAST           it gives rows with 97 and 93, so that the boundary is x >= 93
         Filter f(y)
           Scan t [x, y]  (90..99, 80..95, 0..80)          ->   the scan reads the first two files
@@ -25,14 +25,15 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
+from secateur.decision.parts import AskAtRuntime, Part
+from secateur.decision.runtime import BoundaryRequest, RowFilter
 from secateur.evaluate.evaluator import context_of, evaluate
 from secateur.evaluate.expression_ranges import range_of
 from secateur.evaluate.value_range import Bound, ValueRange
 from secateur.passes.contract import PassInput, PassResult
 from secateur.passes.filter.filter import narrow
-from secateur.passes.filter.predicates import order_sensitive_scans
 from secateur.passes.limits.limit_scope import Counts
-from secateur.passes.limits.runtime_row_filter import RowFilter, row_filter
+from secateur.passes.limits.runtime_row_filter import row_filter
 from secateur.passes.limits.sorted_scans import Blocked, SortedScan, sorted_scans
 from secateur.passes.limits.topk import as_flags, at_or_beyond, taken
 from secateur.plan.columns import Mask
@@ -72,11 +73,16 @@ class TopKProbe:
 
     name = "topk_probe"
 
+    @property
+    def request(self) -> BoundaryRequest:
+        """The subquery that Spark runs first."""
+        return BoundaryRequest(self.sort, self.count, self.files, self.row_filter)
+
     def describe(self) -> str:
         few = int(np.count_nonzero(self.files))
         order = f"{in_words(self.key.expression)} {'DESC' if self.key.descending else 'ASC'}"
         are = "file is" if few == 1 else "files are"
-        return f"{few:,} {are} read first for the place where the first {self.count:,} rows by {order} end"
+        return f"{few:,} {are} read first, to find where the first {self.count:,} rows by {order} end"
 
     def condition(self, values: Sequence[object]) -> Expression | None:
         """What each of the first rows satisfies, given how many rows and values there were, and the last value.
@@ -104,25 +110,23 @@ class TopKProbe:
 
 def probe_topk(known: PassInput) -> PassResult:
     """Give every scan below ORDER BY and LIMIT a probe, where that pays."""
-    probes: dict[int, TopKProbe] = {}
-    reasons: list[tuple[int, Reason]] = []
-    order_sensitive = order_sensitive_scans(known.query)
+    parts: list[tuple[int, Part]] = []
+    order_sensitive = known.analysis.order_sensitive
     # Of two sorts above one scan the lower one is met last.
-    for id_, found in {found.scan.id: found for found in sorted_scans(known.query.plan)}.items():
+    sorts = {found.scan.id: found for found in sorted_scans(known.query.plan, known.analysis.propagation)}
+    for id_, found in sorts.items():
         if id_ not in known.stats or id_ in order_sensitive or not found.count or np.count_nonzero(known.kept[id_]) < 2:
             continue
         probe = probe_for(found, known) if isinstance(found, SortedScan) else _no_way(found)
-        if isinstance(probe, Reason):
-            reasons.append((id_, probe))
-        else:
-            probes[id_] = probe
-    return PassResult(reasons=tuple(reasons), runtime=probes)
+        parts.append((id_, probe if isinstance(probe, Reason) else AskAtRuntime(probe)))
+    return parts
 
 
 def _no_way(found: Blocked) -> Reason:
     return Reason(
         "probe-not-possible",
-        f"Between ORDER BY … LIMIT {found.count:,} and {found.scan.table} lies {found.what}.",
+        f"The first rows of {found.scan.table} cannot be found at run time: between ORDER BY … LIMIT {found.count:,} "
+        f"and the table lies {found.what}.",
     )
 
 
@@ -131,16 +135,16 @@ def probe_for(found: SortedScan, known: PassInput) -> TopKProbe | Reason:
     table, stats, kept = found.scan.table, known.stats[found.scan.id], known.kept[found.scan.id]
     by = f"ORDER BY {in_words(found.key.expression)} LIMIT {found.count:,}"
     if found.count > MOST_ROWS:
-        return Reason("probe-too-large", f"{by} asks for too many rows of {table} to look at a few files first.")
+        return Reason("probe-too-large", f"{by} needs too many rows of {table} to read a few files first.")
     settings = known.query.settings
     value_range = range_of(found.key.expression, context_of(stats, found.columns, settings))
     if value_range is None or found.key.expression.type.domain is None:
-        return Reason("probe-not-worth", f"For {by} nothing is known of the sort key in the files of {table}.")
+        return Reason("probe-not-worth", f"For {by} the files of {table} have no bounds of the sort key.")
     chosen = choose(found, value_range, stats, kept, settings)
     if chosen is None:
         return Reason(
             "probe-not-worth",
-            f"For {by} too few files of {table} are known to hold rows and bounds of the sort key.",
+            f"For {by} too few files of {table} have a known row count and bounds of the sort key.",
         )
     files, worst = chosen
     # If it holds enough rows, the probe's worst value is the worst that the boundary can be.
@@ -155,8 +159,8 @@ def probe_for(found: SortedScan, known: PassInput) -> TopKProbe | Reason:
     if saved < WORTH * cost:
         return Reason(
             "probe-not-worth",
-            f"For {by} a look at {np.count_nonzero(files):,} files of {table} first might leave "
-            f"{np.count_nonzero(left):,} of {np.count_nonzero(kept):,} to read, which does not pay for it. "
+            f"For {by} reading {np.count_nonzero(files):,} files of {table} first might leave "
+            f"{np.count_nonzero(left):,} of {np.count_nonzero(kept):,} to read, which is not worth its cost. "
             "Sort or cluster the table by the sort key.",
         )
     return TopKProbe(
@@ -217,4 +221,4 @@ def _value(bound: Bound, place: int) -> Any:
 def seconds(stats: FileStats, files: Mask, known: PassInput) -> float:
     """What reading these files takes, roughly."""
     size = sum_of(stats.sizes, files, known=True)
-    return float(np.count_nonzero(files)) * known.limits.file_seconds + float(size or 0) / BYTES_A_SECOND
+    return float(np.count_nonzero(files)) * known.tuning.file_seconds + float(size or 0) / BYTES_A_SECOND

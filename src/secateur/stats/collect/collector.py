@@ -24,10 +24,8 @@ import pyarrow.compute as pc
 from pyspark import SparkContext, cloudpickle
 from pyspark.sql import SparkSession
 
-from secateur.stats.collect import chunk_statistics as cells
-from secateur.stats.collect import footers
-from secateur.stats.collect import narrowest_ranges as widest
-from secateur.stats.collect import range_scan as rangescan
+from secateur.stats import narrowest_ranges
+from secateur.stats.collect import chunk_statistics, footers, range_scan
 from secateur.stats.collect.progress import Progress
 from secateur.stats.formats.parquet import Ints, ParquetTable
 from secateur.stats.listing import Listing, Values
@@ -113,11 +111,11 @@ def collect_ranges(
 
     Never raises either.
     """
-    wanted = rangescan.Wanted(most, values.columns, values.by_id, values.dated, listed)
+    wanted = range_scan.Wanted(most, values.columns, values.by_id, values.dated, listed)
     stores = [store.table_ranges if values.of_table else store.ranges for store in stores]
     files = _without_ranges(values.listing, stores, wanted)
     bar = Progress(len(files), progress, "making range-sets")
-    read = partial(rangescan.read_ranges, wanted=wanted)
+    read = partial(range_scan.read_ranges, wanted=wanted)
     report = _collected(files, values.listing, stores, read, spark, direct_limit, bar)
     return replace(report, files_ranged=report.files_read)
 
@@ -157,7 +155,7 @@ def _missing(listing: Listing, stores: Sequence[Store]) -> Chunk:
     return _described(listing, np.flatnonzero(ParquetTable(listing, stores).missing))
 
 
-def _without_ranges(listing: Listing, stores: Sequence[Store], wanted: rangescan.Wanted) -> Chunk:
+def _without_ranges(listing: Listing, stores: Sequence[Store], wanted: range_scan.Wanted) -> Chunk:
     """The files of which no segment has as many ranges of as many columns."""
     done = np.zeros(listing.count, np.bool_)
     for store in stores:
@@ -170,10 +168,10 @@ def _without_ranges(listing: Listing, stores: Sequence[Store], wanted: rangescan
     return _described(listing, np.flatnonzero(~done & listing.paths.is_valid().to_numpy(zero_copy_only=False)))
 
 
-def _covers(asked: Sequence[Any], wanted: rangescan.Wanted) -> bool:
+def _covers(asked: Sequence[Any], wanted: range_scan.Wanted) -> bool:
     ranges, columns, *marks = asked
     enough = columns is None or (wanted.columns is not None and set(wanted.columns) <= set(columns))
-    listed = rangescan.VALUES in marks or not wanted.listed
+    listed = range_scan.VALUES in marks or not wanted.listed
     return ranges >= wanted.most and enough and ("ids" in marks) == wanted.by_id and listed
 
 
@@ -239,7 +237,7 @@ def _read_on_executors(files: Chunk, reader: Read, context: SparkContext, bar: P
     chunks = _chunks(files, size)
     group = f"secateur-{uuid.uuid4().hex}"
     # The functions travel by value: executors need pyarrow, but not secateur.
-    for module in (cells, footers, rangescan, widest):
+    for module in (chunk_statistics, footers, range_scan, narrowest_ranges):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     work = partial(footers.read_partition, read=reader)
 
