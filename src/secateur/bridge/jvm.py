@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from secateur.bridge.capabilities import NOT_ON_THE_CLASS_PATH, Capability
@@ -119,8 +120,6 @@ class JvmBridge:
 
     def switch_on(self, spark: SparkSession, callback: Callback) -> None:
         """Installs the rules in the session's extensions and lets them ask ``callback``."""
-        from pyspark.java_gateway import ensure_callback_server_started
-
         gateway: Any = spark.sparkContext._gateway
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         self._hurry(gateway)
