@@ -123,7 +123,7 @@ class Pruner:
         except Py4JError as problem:
             self._bridge = None
             text = (
-                f"secateur could not be attached to Spark {self._spark.version}, queries run unpruned. It is made for "
+                f"secateur could not attach to Spark {self._spark.version}, so queries run unpruned; it supports "
                 f"Spark 4.0 and 4.1. {first_line(problem)}"
             )
             log.warning(text)
@@ -172,14 +172,14 @@ def collect(
     columns: Sequence[str] | None = None,
     progress: bool | None = None,
 ) -> CollectReport:
-    """Reads the statistics of a table's files now, those that are not in its store yet, and reports what it did.
+    """Reads the statistics of a table's new files now, keeps them in its store, and reports what it did.
 
     ``table`` is a name of the catalog, a path (anything with a slash), or a data frame that reads tables.
 
-    With ``ranges`` the values of ``columns`` (of all, if none are named) are read as well, by a Spark job, and up to so
-    many ranges a file are kept that hold all of them: a query for a value in a gap then skips the file. Of a table with
-    at most 100,000 rows, such as a dimension, every value is kept, so that a condition on it tells the tables that join
-    with it which keys are left.
+    With ``ranges`` a Spark job also reads the values of ``columns`` (all columns, if none are named). It keeps up to
+    this many ranges per file that hold all values: a query for a value in a gap between them skips the file. If the
+    table has at most 100,000 rows, every value is kept. Then a condition on it shows which keys are left, and skips
+    files of the tables that join with it.
 
     >>> secateur.collect(spark, f"{lake}/trails").files_total
     10
@@ -226,7 +226,9 @@ def collect(
 def _ranges(most: int | None, columns: Sequence[str] | None) -> Ranges | None:
     if most is None:
         if columns is not None:
-            raise SecateurError("columns= names what to make range-sets of, so it needs ranges= as well, such as 20")
+            raise SecateurError(
+                "columns= names the columns to make range sets of, so it needs ranges= as well, such as ranges=20"
+            )
         return None
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST_RANGES:
         raise SecateurError(f"ranges={most!r} is not a number of ranges from 1 to {MOST_RANGES}")
