@@ -7,7 +7,7 @@ import base64
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.decision.parts import AskAtRuntime
@@ -37,7 +37,6 @@ def bits_of(keys: JoinKeys, found: list[int]) -> str:
     return base64.b64encode(np.packbits(bits, bitorder="little").tobytes()).decode()
 
 
-@settings(deadline=None)
 @given(WHOLE, st.integers(0, 2**62 - 1) | st.integers(0, 100_000), st.lists(WHOLE), st.data())
 def test_a_map_has_every_key_and_all_that_lies_beside_it(
     low: int, span: int, anywhere: list[int], data: st.DataObject
