@@ -31,7 +31,7 @@ _attached: WeakKeyDictionary[Any, Pruner] = WeakKeyDictionary()
 
 
 class Pruner:
-    """The handle of an attached Spark: what was pruned, and switches. Made by :func:`attach`."""
+    """The handle of an attached Spark: what was pruned, and the switches. :func:`attach` returns it."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -69,7 +69,7 @@ class Pruner:
         return self._history.summaries
 
     def explain(self, query: DataFrame | str) -> Summary:
-        """What would be pruned: plans the query, never runs it, not even a command in SQL text.
+        """Plans a query without running it, and says what would be pruned. A command in SQL text does not run either.
 
         >>> pruner.explain("SELECT * FROM trails WHERE altit > 1500").files_kept
         2
@@ -82,7 +82,7 @@ class Pruner:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Runs a block of code with every query of this Spark as it would be without secateur.
+        """Inside this block, every query of this Spark runs as it would without secateur.
 
         >>> with pruner.paused():
         ...     plain = spark.sql("SELECT count(*) FROM trails WHERE altit > 1500").collect()
@@ -99,7 +99,7 @@ class Pruner:
             self._bridge.resume()
 
     def detach(self) -> None:
-        """Stops pruning for good; summaries stay readable. ``attach`` starts anew.
+        """Stops pruning; summaries stay readable. Call ``attach`` to start again.
 
         >>> pruner.detach()
         >>> pruner.attached
@@ -112,7 +112,7 @@ class Pruner:
         self._on = False
 
     def wait_for_statistics(self, seconds: float = 600.0) -> None:
-        """Waits until the collections in the background are done."""
+        """Waits until the collections in the background are done, at most so many seconds."""
         self._registry.wait(seconds)
 
     def _attach(self) -> None:
@@ -140,7 +140,7 @@ class Pruner:
 
 
 def attach(spark: SparkSession, options: Mapping[str, object] | None = None) -> Pruner:
-    """Makes every query of this Spark read only the files it needs; calling it again returns the same handle.
+    """Makes every query of this Spark read only the files that it needs. Calling it again returns the same handle.
 
     Options are those of ``spark.secateur.*``, with or without the prefix; they are set in the session.
 
