@@ -8,8 +8,8 @@ Before and after, for a dimension of which a filter leaves few rows, scattered o
       Scan fact [f_key]  (1..99, 100..199, …, 4700..4799, …)       ->   the scan reads two files
 
 The subquery is a copy of that side of the join, which Spark runs before the scan. It returns the distinct keys where
-few are expected, else a map of 32,768 bits over equal ranges of the numbers that the scan's files hold: 4 kB, whatever the
-number of keys, and exact where there are no more numbers than bits. No key at all: no file is read.
+few are expected, else a map of 32,768 bits over equal ranges of the numbers that the scan's files hold: 4 kB,
+whatever the number of keys, and exact where there are no more numbers than bits. No key at all: no file is read.
 
 Where it may go is the business of :mod:`secateur.passes.joins.links`, as for what ``join_ranges`` passes on before the
 query runs. That side of the join has to give the same rows each time it runs: a LIMIT, a window or anything random in
