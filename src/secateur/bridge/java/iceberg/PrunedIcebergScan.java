@@ -1,4 +1,4 @@
-package secateur;
+package secateur.iceberg;
 
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -31,18 +31,19 @@ import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import secateur.core.Bridge;
+import secateur.core.RuntimePredicate;
 
 /** Iceberg's scan, a copy of it that nobody else holds, with fewer tasks. */
 public final class PrunedIcebergScan
     implements org.apache.spark.sql.connector.read.Scan, SupportsReportStatistics, SupportsReportPartitioning, SupportsRuntimeV2Filtering {
-  private static final int MOST_TABLES = 8;
   private final org.apache.spark.sql.connector.read.Scan inner;
   final IcebergFiles files;
   final BitSet skip;
   private final Map ordinals; // task -> the file's ordinal; null if the tasks are Iceberg's own
-  private Question question; // what it asks at run time, null if nothing
+  private RuntimePredicate predicate; // which files it skips at run time, null if it waits for nothing
   private final long query = Bridge.instance == null ? 0 : Bridge.instance.planning();
-  private final int tables = Bridge.instance == null ? 0 : Bridge.instance.tables();
+  private final boolean takesValues = Bridge.instance == null || Bridge.instance.takesValues();
   private final BitSet skippedAtRuntime = new BitSet();
   private final List runtimeFilters = new ArrayList(); // their texts, for equality
   private PartitionReaderFactory factory; // made when it is first asked for, before values of run time take tasks away
@@ -111,8 +112,8 @@ public final class PrunedIcebergScan
   }
 
   /** To be called once, on a scan that nobody else holds. */
-  PrunedIcebergScan asking(Question asked) {
-    question = asked;
+  PrunedIcebergScan waiting(RuntimePredicate asked) {
+    predicate = asked;
     return this;
   }
 
@@ -244,7 +245,7 @@ public final class PrunedIcebergScan
    */
   public NamedReference[] filterAttributes() {
     NamedReference[] own = ((SupportsRuntimeV2Filtering) inner).filterAttributes();
-    if (tables > MOST_TABLES) return own;
+    if (!takesValues) return own;
     List all = new ArrayList(Arrays.asList(own));
     StructField[] fields = readSchema().fields();
     for (int f = 0; f < fields.length; f++) {
@@ -259,8 +260,8 @@ public final class PrunedIcebergScan
     List others = new ArrayList();
     for (int i = 0; i < all.length; i++) {
       runtimeFilters.add(all[i].toString());
-      if (question == null || !RuntimeValues.answers(all[i])) others.add(all[i]);
-      else skipAtRuntime(question.skipped(RuntimeValues.row(all[i]), RuntimeValues.schema(all[i])));
+      if (predicate == null || !RuntimeValues.answers(all[i])) others.add(all[i]);
+      else skipAtRuntime(predicate.skipped(RuntimeValues.row(all[i]), RuntimeValues.schema(all[i])));
     }
     if (others.isEmpty()) return;
     Predicate[] predicates = (Predicate[]) others.toArray(new Predicate[others.size()]);
@@ -288,7 +289,7 @@ public final class PrunedIcebergScan
     PrunedIcebergScan that = (PrunedIcebergScan) other;
     return inner.equals(that.inner) && files.fingerprint.equals(that.files.fingerprint) && skip.equals(that.skip)
         && skippedAtRuntime.equals(that.skippedAtRuntime) && runtimeFilters.equals(that.runtimeFilters)
-        && (question == null ? that.question == null : question.equals(that.question));
+        && (predicate == null ? that.predicate == null : predicate.equals(that.predicate));
   }
 
   public int hashCode() {
