@@ -186,8 +186,8 @@ def topk() -> Picture:
 
 
 def topk_probe() -> Picture:
-    """A first wave, then what is still needed."""
-    p = Picture("A first wave of files gives the boundary; the files behind it are not read", 250)
+    """A probe, then what is still needed."""
+    p = Picture("A few files read first give the boundary; the files behind it are not read", 250)
     p.text(30, 34, "WHERE species = 'Lynx' ORDER BY day DESC LIMIT 10", "strong")
     p.text(40, 66, "1. the last files are read first", "small")
     _files(p, 74, ["skipped"] * 10 + ["first"] * 4)
