@@ -65,7 +65,7 @@ def refresh(page: Path, spark: SparkSession) -> None:
     Path(SHOWN).mkdir()  # a path of another length would end the lines elsewhere
     try:
         make_lake(SHOWN)
-        pruner = secateur.attach(spark, {"stats.auto": False})
+        pruner = secateur.attach(spark, {"stats.auto": False, "budget.ms": 60_000})
         text, moved = page.read_text(), 0
         for block, printed in outputs(page, {"spark": spark, "lake": SHOWN, "secateur": secateur, "pruner": pruner}):
             if block["output"] is None or alike(block["output"]) == alike(printed):

@@ -13,9 +13,9 @@ FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 WIDTH = 760
 STYLE = """
     .card { fill: #ffffff; stroke: #d0d7de; }
-    text { font: 15px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; fill: #1f2328; }
-    .small { font-size: 13px; fill: #57606a; }
-    .strong { font-weight: 600; }
+    text { font: 16px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; fill: #1f2328; }
+    .small { font-size: 15px; fill: #57606a; }
+    .strong { font-size: 15px; font-weight: 600; }
     .read { fill: #1a7f4b; stroke: #1a7f4b; }
     .skipped { fill: #eef0f2; stroke: #8c959f; stroke-dasharray: 3 3; }
     .first { fill: #9a6700; stroke: #9a6700; }
@@ -69,12 +69,12 @@ class Picture:
 
     def legend(self, kinds: tuple[str, ...] = ("read", "skipped")) -> None:
         """What the colours mean, at the bottom."""
-        words = {"read": "read", "skipped": "skipped", "first": "read first, for the boundary or the keys"}
+        words = {"read": "read", "skipped": "skipped", "first": "read first"}
         x = 30.0
         for kind in kinds:
             self.bar(x, self.height - 29, 22, kind)
             self.text(x + 30, self.height - 18, words[kind], "small")
-            x += 62 + 8 * len(words[kind])
+            x += 62 + 8.5 * len(words[kind])
 
     def svg(self) -> str:
         """The whole file."""
@@ -186,8 +186,8 @@ def topk() -> Picture:
 
 
 def topk_probe() -> Picture:
-    """A first wave, then what is still needed."""
-    p = Picture("A first wave of files gives the boundary; the files behind it are not read", 250)
+    """A probe, then what is still needed."""
+    p = Picture("A few files read first give the boundary; the files behind it are not read", 250)
     p.text(30, 34, "WHERE species = 'Lynx' ORDER BY day DESC LIMIT 10", "strong")
     p.text(40, 66, "1. the last files are read first", "small")
     _files(p, 74, ["skipped"] * 10 + ["first"] * 4)
@@ -213,8 +213,8 @@ def implied_predicates() -> Picture:
     """From a condition to comparisons to row groups."""
     p = Picture("A condition on a year implies comparisons with dates, which Parquet skips row groups by", 210)
     p.text(40, 52, "WHERE year(day) = 2024", "strong")
-    p.arrow(262, 47, 318, 47)
-    p.text(334, 52, "day >= 2024-01-01 AND day < 2025-01-01", "strong")
+    p.arrow(270, 47, 328, 47)
+    p.text(344, 52, "day >= 2024-01-01 AND day < 2025-01-01", "strong")
     p.text(40, 100, "row groups of one file", "small")
     for i in range(8):
         p.bar(40 + i * 85, 110, 77, "read" if i in (4, 5) else "skipped", 34)

@@ -9,7 +9,7 @@
   ``"runtime": {"id": text, "at": number of a sort, "count": rows, "values": how many of them need one, "at_least": 1 if
   the boundary is the least, "probe": base64 of one bit per file}`` if the scan is
   to ask once more while the query runs, given where the first rows of a sort end in the files of a probe, or
-  ``{"id": text, "at": number of a join, "left": 1 if its left side tells, "key": column, "about": text}`` with
+  ``{"id": text, "at": number of a join, "left": 1 for keys of its left side, "key": column, "about": text}`` with
   ``"most": keys`` or ``"map": {"low", "high", "width"}`` for the keys of one side of a join; either with ``"compare":
   {"a": column, "low", "high"}`` if rows are to be compared, too, with what was found or else with one of these ends.
 """

@@ -45,7 +45,7 @@ class ScanDecision:
         return tuple(edit for edit in self.edits if isinstance(edit, kind))
 
     def one(self, kind: type[E]) -> E | None:
-        """The edit of a kind of which there is one at most."""
+        """The edit of a kind that occurs at most once."""
         return next(iter(self.all(kind)), None)
 
 

@@ -22,7 +22,7 @@ class PassRecord:
 
 @dataclass(frozen=True, slots=True)
 class JoinRecord:
-    """What a table was told by one that it joins with: its column takes only values in so many ranges.
+    """What a table received from one that it joins with: rows matter only if the column lies in these ranges.
 
     >>> JoinRecord("part", "l_partkey", 14, 1000, 50).files_after
     50

@@ -60,7 +60,7 @@ _REPEATS = 4
 """So often values have to come on average, for it to pay to look at each once."""
 _DENSE = 1 << 16
 _BLUNT = frozenset({*STRINGS, "DateFormatClass", "FromUnixTime", "MonthsBetween"})
-"""Functions whose rules do not tell all that could be told of constants; those of strings know ASCII only."""
+"""Functions whose rules say less about constants than Spark can; those of strings know ASCII only."""
 
 
 class Unknown:

@@ -1,4 +1,4 @@
-"""Where no value of a column can satisfy a predicate: the evaluator, asked about ranges that nobody stored.
+"""Where no value of a column can satisfy a predicate: the evaluator, applied to made-up ranges.
 
 The evaluator says of an entry whether some of its rows may make a predicate TRUE. Here the entries are made up: in each
 the column lies in one range, and of all other columns nothing is known. If no row of such an entry can match, then no

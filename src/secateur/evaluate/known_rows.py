@@ -1,4 +1,4 @@
-"""Small tables row by row: where all values are known, a condition tells which rows are left, hence which keys.
+"""Small tables row by row: where all values are known, a condition shows which rows are left, hence which keys.
 
 A dimension is often a single file. Its bounds tell nothing of the keys that a condition leaves, nor do its ranges: each
 is of one column. So of small tables the collector keeps the values themselves, and here every row becomes an entry like
@@ -54,7 +54,7 @@ def rows_by(stats: FileStats) -> Subfiles | None:
 
 
 def listed(stats: FileStats, column: ScanColumn) -> Mask:
-    """The files of which the value of a column is known row by row."""
+    """The files whose values of a column are known row by row."""
     return stats.derive(column, _listed)
 
 

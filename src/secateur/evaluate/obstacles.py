@@ -7,7 +7,7 @@ unsupported-expression  something for which there is no rule: a function, a cast
 hidden-column           a column that Spark makes up while reading, such as ``_metadata.file_path``
 unsupported-type        a column whose values secateur does not compare
 no-statistics           a column of which no file's bounds (or, for IS NULL, NULL counts) are known
-nan-unknown             a float column that NaN could satisfy, and nobody counted its NaNs
+nan-unknown             a float column that NaN could satisfy, and its NaNs were not counted
 ======================  ==================================================================================
 """
 
@@ -89,7 +89,7 @@ def _obstacles(e: Expression, stats: FileStats, columns: Columns, *, negated: bo
 
 
 def _computed(e: Expression, stats: FileStats, columns: Columns, *, negated: bool) -> Iterator[Reason]:
-    """A test of something computed: either a part has no rule, or a column that it needs tells nothing."""
+    """A test of something computed: either a part has no rule, or a column that it needs has no statistics."""
     culprit = next((part for part in walk(e) if not _has_rule(part)), None)
     if culprit is not None:
         yield _unsupported(culprit)

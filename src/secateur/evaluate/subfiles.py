@@ -2,7 +2,7 @@
 
 A range stands for the rows whose value lies in it, with whatever is known of the file's other columns; so do the rows
 with NULL and those with NaN. Every row of the file belongs to one of these parts, and a part is an entry like any
-other: whoever can reason about files can reason about parts. A file of which no range-set is known is one part, itself.
+other: what can reason about files can reason about parts. A file without a range set is one part, itself.
 
     file   x                        parts
     0      {[1, 39], [46, 60]}      0: 1 … 39      0: 46 … 60

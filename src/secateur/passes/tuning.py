@@ -1,4 +1,4 @@
-"""What the passes may spend, and what they reckon reading at. Options carry the same values under other names."""
+"""The time that passes may spend, and the estimated cost of reads. Options carry the same values under other names."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ NOT_EVALUABLE = -1
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A reference to an attribute, told apart by Spark's expression id, or to a field in a struct.
+    """A reference to an attribute, identified by Spark's expression id, or to a field in a struct.
 
     >>> print(Column(7, "s", BOOLEAN, ("a", "b"), (0, 2)))
     s.a.b#7
@@ -213,7 +213,7 @@ class Opaque:
     type: DataType
     children: tuple[Expression, ...] = field(default=())
     parameters: str = ""
-    """What tells it from others of this kind over the same columns: two are equal only if they mean the same."""
+    """What sets it apart from others of this kind over the same columns: two are equal only if they mean the same."""
 
     def __str__(self) -> str:
         return f"?{self.what}({', '.join(map(str, self.children))})"

@@ -28,7 +28,7 @@ class JoinSide:
     """What a join does with the rows of one side."""
 
     restrictable: bool = False
-    """What comes out for a row hangs on that row alone: leaving out other rows of this side changes nothing for it."""
+    """What comes out for a row depends on that row alone: leaving out other rows of this side does not change it."""
     partnered: bool = False
     """A row matters only together with a row of the other side that the join's condition holds for."""
     preserved: bool = False

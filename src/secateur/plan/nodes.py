@@ -29,7 +29,7 @@ Bits: TypeAlias = bytes
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A table read from files. ``listing`` identifies the exact set of files (rule S8), empty if nobody listed them."""
+    """A table read from files. ``listing`` identifies the exact set of files (rule S8), empty if not listed."""
 
     id: int
     table: str

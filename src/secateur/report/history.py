@@ -38,7 +38,7 @@ class History:
         self._explained: OrderedDict[int, _Story] = OrderedDict()
 
     def note(self, call: int, draft: Draft) -> None:
-        """Keeps what was decided until the JVM tells what became of it."""
+        """Keeps what was decided until the JVM reports what became of it."""
         with self._lock:
             self._drafts[call] = draft
             while len(self._drafts) > _DRAFTS:
@@ -136,7 +136,7 @@ def _not_asked(scan: ScanSummary) -> ScanSummary:
 
 
 def _ran(story: _Story, done: Mapping[str, Any]) -> _Story:
-    """The story with what a scan was told while the query ran."""
+    """The story with what a scan received while the query ran."""
     key = (done["table"], done["use"])
     before = story.scans.get(key)
     if before is None or not before.runtime:
@@ -174,7 +174,7 @@ def _read_by_driver(scan: ScanSummary, done: Mapping[str, Any]) -> ScanSummary:
 
 
 def _removed(scan: ScanSummary) -> ScanSummary:
-    """A scan that is not in the final plan; one that was emptied is gone as well, but tells of its passes already."""
+    """A scan that is not in the final plan; one that was emptied is gone as well, but its passes say so."""
     if not scan.files_kept:
         return scan
     text = f"{scan.table} is not read at all: another part of the query is empty, so Spark removed this scan"

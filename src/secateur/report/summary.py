@@ -16,7 +16,7 @@ from secateur.report.text import render_text
 
 @dataclass(frozen=True, slots=True)
 class RuntimeStep:
-    """What one technique does to one scan while the query runs; None until it has run.
+    """What one technique does to one scan while the query runs. Numbers are None until it has run.
 
     >>> step = RuntimeStep("topk_probe", "the first 4 files are read", "ts >= 2024-05-01 00:00:00Z", 2000, 20, 1.5)
     >>> step.name, step.files_before, step.files_after
@@ -27,9 +27,9 @@ class RuntimeStep:
 
     name: str
     plan: str
-    """What is to be done, in words."""
+    """What it does, in words."""
     condition: str = ""
-    """What was found out: the rows that the query needs satisfy it."""
+    """What it found: every row that the query needs satisfies it."""
     files_before: int | None = None
     files_after: int | None = None
     ms: float | None = None
@@ -37,7 +37,7 @@ class RuntimeStep:
 
 @dataclass(frozen=True, slots=True)
 class ScanSummary:
-    """One use of a table in the query; None means that nobody knows.
+    """One use of a table in the query. None means unknown.
 
     >>> scan = pruner.explain("SELECT * FROM trails WHERE altit > 1500").scans[0]
     >>> scan.format, scan.files_kept, scan.rows_kept, scan.rows_total
@@ -59,9 +59,9 @@ class ScanSummary:
     implied: tuple[str, ...] = ()
     """Conditions that follow from the query's, given to Spark so that it can skip row groups and pages by them."""
     joins: tuple[JoinRecord, ...] = ()
-    """What the tables that it joins with told it before the query ran."""
+    """What it received from the tables that it joins with, before the query ran."""
     runtime: tuple[RuntimeStep, ...] = ()
-    """What is found out while the query runs, and what it did to the scan once the query ran."""
+    """What happens while the query runs, and its effect once the query ran."""
 
 
 @dataclass(frozen=True, slots=True)

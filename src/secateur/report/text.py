@@ -86,7 +86,7 @@ def _scan(scan: ScanSummary) -> list[str]:
 
 
 def join_lines(scan: ScanSummary) -> list[str]:
-    """What the tables that it joins with told a scan, and what came of it.
+    """What a scan received from the tables that it joins with, and its effect.
 
     >>> from secateur.report.summary import *
     >>> join_lines(ScanSummary("lineitem", "parquet", joins=(JoinRecord("part", "l_partkey", 14, 1000, 50),)))

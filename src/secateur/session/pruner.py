@@ -33,7 +33,7 @@ _attached: WeakKeyDictionary[Any, Pruner] = WeakKeyDictionary()
 
 
 class Pruner:
-    """The handle of an attached Spark: what was pruned, and switches. Made by :func:`attach`."""
+    """The handle of an attached Spark: what was pruned, and the switches. :func:`attach` returns it."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -97,7 +97,7 @@ class Pruner:
         return self._history.summaries
 
     def explain(self, query: DataFrame | str) -> Summary:
-        """What would be pruned: plans the query, never runs it, not even a command in SQL text.
+        """Plans a query without running it, and says what would be pruned. A command in SQL text does not run either.
 
         >>> pruner.explain("SELECT * FROM trails WHERE altit > 1500").files_kept
         2
@@ -110,7 +110,7 @@ class Pruner:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Runs a block of code with every query of this Spark as it would be without secateur.
+        """Inside this block, every query of this Spark runs as it would without secateur.
 
         >>> with pruner.paused():
         ...     plain = spark.sql("SELECT count(*) FROM trails WHERE altit > 1500").collect()
@@ -127,7 +127,7 @@ class Pruner:
             self._bridge.resume()
 
     def detach(self) -> None:
-        """Stops pruning for good; summaries stay readable. ``attach`` starts anew.
+        """Stops pruning; summaries stay readable. Call ``attach`` to start again.
 
         >>> pruner.detach()
         >>> pruner.attached
@@ -140,7 +140,7 @@ class Pruner:
         self._on = False
 
     def wait_for_statistics(self, seconds: float = 600.0) -> None:
-        """Waits until the collections in the background are done."""
+        """Waits until the collections in the background are done, at most so many seconds."""
         self._registry.wait(seconds)
 
     def _attach(self) -> None:
@@ -151,7 +151,7 @@ class Pruner:
         except Py4JError as problem:
             self._bridge = None
             text = (
-                f"secateur could not be attached to Spark {self._spark.version}, queries run unpruned. It is made for "
+                f"secateur could not attach to Spark {self._spark.version}, so queries run unpruned; it supports "
                 f"Spark 4.0 and 4.1. {first_line(problem)}"
             )
             log.warning(text)
@@ -168,7 +168,7 @@ class Pruner:
 
 
 def attach(spark: SparkSession, options: Mapping[str, object] | None = None) -> Pruner:
-    """Makes every query of this Spark read only the files it needs; calling it again returns the same handle.
+    """Makes every query of this Spark read only the files that it needs. Calling it again returns the same handle.
 
     Options are those of ``spark.secateur.*``, with or without the prefix; they are set in the session.
 
@@ -200,14 +200,14 @@ def collect(
     columns: Sequence[str] | None = None,
     progress: bool | None = None,
 ) -> CollectReport:
-    """Reads the statistics of a table's files now, those that are not in its store yet, and reports what it did.
+    """Reads the statistics of a table's new files now, keeps them in its store, and reports what it did.
 
     ``table`` is a name of the catalog, a path (anything with a slash), or a data frame that reads tables.
 
-    With ``ranges`` the values of ``columns`` (of all, if none are named) are read as well, by a Spark job, and up to so
-    many ranges a file are kept that hold all of them: a query for a value in a gap then skips the file. Of a table with
-    at most 100,000 rows, such as a dimension, every value is kept, so that a condition on it tells the tables that join
-    with it which keys are left.
+    With ``ranges`` a Spark job also reads the values of ``columns`` (all columns, if none are named). It keeps up to
+    this many ranges per file that hold all values: a query for a value in a gap between them skips the file. If the
+    table has at most 100,000 rows, every value is kept. Then a condition on it shows which keys are left, and skips
+    files of the tables that join with it.
 
     >>> secateur.collect(spark, f"{lake}/trails").files_total
     10
@@ -254,7 +254,9 @@ def collect(
 def _ranges(most: int | None, columns: Sequence[str] | None) -> Ranges | None:
     if most is None:
         if columns is not None:
-            raise SecateurError("columns= names what to make range-sets of, so it needs ranges= as well, such as 20")
+            raise SecateurError(
+                "columns= names the columns to make range sets of, so it needs ranges= as well, such as ranges=20"
+            )
         return None
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST_RANGES:
         raise SecateurError(f"ranges={most!r} is not a number of ranges from 1 to {MOST_RANGES}")

@@ -1,7 +1,7 @@
 """Values that become known while a query runs: which files of a scan can hold one of them.
 
 A join that broadcasts its small side hands the keys of it to the scan of the other side, before that opens a file; and
-a scan may wait for a subquery whose row tells what the query needs of it (:class:`RuntimeAnswers`). The statistics are
+a scan may wait for a subquery whose row says what the query needs of it (:class:`RuntimeAnswers`). The statistics are
 those that the query was planned with.
 """
 

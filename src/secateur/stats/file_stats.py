@@ -14,7 +14,7 @@ Conventions, stated once:
 * exactness says that the bound is a value that occurs (rule S3); skipping never needs it.
 
 ``FileStats.column`` makes what cannot be right unknown, once, when a column is loaded: a pair of bounds with low > high
-and a bound of NaN (rules S1, S5). So nobody after it, the blocks included, sees such a pair.
+and a bound of NaN (rules S1, S5). So nothing after it, the blocks included, sees such a pair.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class FileStats:
         self.nan_is_greatest = False
         """The table's own planner takes the maximum of floats to be above NaN, and finds no NaN where that is wrong."""
         self.row_groups: pa.Array | None = None
-        """How many row groups each file has, null = unknown; None if nobody ever knows."""
+        """How many row groups each file has, null = unknown; None if always unknown."""
         self.are_rows = False
         """An entry is a row, so that the same value comes again and again."""
         self.origin: tuple[FileStats, Where] | None = None

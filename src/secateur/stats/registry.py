@@ -71,7 +71,7 @@ class Registry:
         self._one_collection = threading.Lock()
 
     def admit(self, sources: Iterable[tuple[Source, Reader]], needed: Collection[str]) -> set[str]:
-        """Takes in sources, and tells which of the needed ones are still missing.
+        """Takes in sources, and returns which of the needed ones are still missing.
 
         Those that were not used for longest are forgotten, but none that is needed now.
         """
@@ -188,7 +188,7 @@ class Registry:
         try:
             with self._one_collection:
                 self._collect(entry, progress=False)
-        except Exception as problem:  # the thread has nobody to raise to; the summary tells
+        except Exception as problem:  # nothing catches what a thread raises; the summary says it
             log.warning("collecting statistics failed", exc_info=True)
             entry.problem = f"collecting them failed with {type(problem).__name__}: {problem}"
         finally:

@@ -43,7 +43,7 @@ LIMITS = {
 
 
 def kind(type_: DataType) -> str:
-    """What a rule tells types apart by.
+    """How a rule distinguishes types.
 
     >>> from secateur.plan.types import parse_type
     >>> [kind(parse_type(t)) for t in ("smallint", "float", "decimal(9,2)", "boolean", "date")]

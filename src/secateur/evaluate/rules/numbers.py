@@ -158,7 +158,7 @@ def _is_nan(call: Call, context: EvalContext) -> ValueRange | None:
 
 
 def _same(call: Call, context: EvalContext) -> ValueRange | None:
-    """A wrapper that tells Spark something about its child, or makes one NaN or zero of several."""
+    """A wrapper that marks its child for Spark, or makes one NaN or zero of several."""
     return argument(call.args[0], context) if call.args[0].type == call.type else None
 
 

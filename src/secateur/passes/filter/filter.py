@@ -88,7 +88,7 @@ def narrow(
 
 
 def prune(tree: PruningTree, stats: FileStats, kept: Mask) -> Mask:
-    """The same with a tree at hand, which tells afterwards what each conjunct did."""
+    """The same with a given tree, which knows afterwards what each conjunct did."""
     alive = kept
     if stats.count > 2 * BLOCK:
         starts = np.arange(0, stats.count, BLOCK)

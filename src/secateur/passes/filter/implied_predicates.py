@@ -65,7 +65,7 @@ PARTS = 300
 PAGE_ROWS = 20_000
 """By default, writers put no more rows into a page of Parquet; so of fewer rows in one row group nothing is skipped."""
 SMALL_BYTES = 32 * 2**20
-"""A file of this size has one row group if nobody knows how many."""
+"""A file up to this size is taken to have one row group, if the number is unknown."""
 RECHECKED = 10_000
 """If more files than this are left, they are not looked at once more for the sake of NaN."""
 EARLIEST = {"date": -141_427, "timestamp": -2_177_452_800_000_000, "timestamp_ntz": -2_177_452_800_000_000}

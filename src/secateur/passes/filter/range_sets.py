@@ -10,9 +10,9 @@ about the parts as if they were files, all conjuncts that speak of the column at
 out has no row that could match. So ``x > 40`` rules out the first part above and ``x < 45`` the second, and functions,
 IN and OR need nothing of their own.
 
-Of a small table whose rows are known, the rows are the parts (:mod:`secateur.passes.filter.surviving_rows`): they tell
-most, and are needed anyway for what the table tells others. Where deleted rows hide which are left, ranges are looked
-at too.
+Of a small table whose rows are known, the rows are the parts (:mod:`secateur.passes.filter.surviving_rows`): they say
+most, and are needed anyway for what the table sends to others. Where deleted rows hide which are left, ranges are
+used too.
 
 Files without range-sets stay (rule S1).
 """

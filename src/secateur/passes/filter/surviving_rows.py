@@ -2,7 +2,7 @@
 
 First those that may pass the conditions right above the scan; then, with each message, those of them that have a
 partner. A row that does not pass its conditions, or has no partner where it needs one, has no part in the answer,
-whether its file is read or not: so what such rows hold need not be told to others.
+whether its file is read or not: so what such rows hold need not be sent to other tables.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class SmallTables:
             if not predicate:
                 left = parts.of(kept)
             else:
-                # If time is up, the rows that nobody looked at are left.
+                # If time is up, rows that were not judged are kept.
                 some = replace(self._tuning, filter_seconds=self._tuning.filter_seconds / 4)
                 tree = PruningTree(predicate, columns, settings, some)
                 left = np.flatnonzero(tree.entries(parts.stats, parts.marked(kept)))

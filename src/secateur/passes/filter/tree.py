@@ -85,7 +85,7 @@ class PruningTree:
         self.root = Node("and", Literal(1, BOOLEAN), negated=False, children=nodes)
         self.tuning = tuning or Tuning()
         self.out_of_time = 0
-        """How many entries nobody looked at for lack of time."""
+        """Number of entries that were not judged for lack of time."""
         self.seconds = 0.0
         self._clock = perf_counter
         """Quicker to ask than the time of the thread, which other work on the machine does not count in."""
@@ -279,7 +279,7 @@ class PruningTree:
                 try:
                     value_range(stats, source)
                 except Exception:
-                    log.debug("the statistics of %s broke", column, exc_info=True)  # whoever reads them will say so
+                    log.debug("the statistics of %s broke", column, exc_info=True)  # the pass that reads them says so
 
 
 def _run_length(entries: int, seconds: float) -> int:

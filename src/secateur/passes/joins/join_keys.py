@@ -7,17 +7,17 @@ Before and after, for a dimension of which a filter leaves few rows, scattered o
         Scan dim [key, region]
       Scan fact [f_key]  (1..99, 100..199, …, 4700..4799, …)       ->   the scan reads two files
 
-The subquery is a copy of that side of the join, which Spark runs before the scan. It tells the distinct keys where few
-are expected, else a map of 32,768 bits over equal ranges of the numbers that the scan's files hold: 4 kB, whatever the
-number of keys, and exact where there are no more numbers than bits. No key at all: no file is read.
+The subquery is a copy of that side of the join, which Spark runs before the scan. It returns the distinct keys where
+few are expected, else a map of 32,768 bits over equal ranges of the numbers that the scan's files hold: 4 kB,
+whatever the number of keys, and exact where there are no more numbers than bits. No key at all: no file is read.
 
 Where it may go is the business of :mod:`secateur.passes.joins.links`, as for what ``join_ranges`` passes on before the
 query runs. That side of the join has to give the same rows each time it runs: a LIMIT, a window or anything random in
 it rules it out.
 
-Whether it pays is reckoned beforehand: of each file it is known how many others share its range of keys, so a key that
-is there hits it with about that probability. How many keys a condition leaves is a guess, though, and may be far too
-high; where asking costs next to nothing beside what might be spared, it is tried.
+A cost estimate decides whether to run it: of each file it is known how many others share its range of keys, so a key
+that is there hits it with about that probability. How many keys a condition leaves is a guess, though, and may be
+far too high; where reading them costs next to nothing beside what might be saved, it is tried.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ BITS = 32_768
 FEW = 1_000
 """Up to so many expected keys are sent as they are."""
 MOST_KEYS = 10_000
-"""If there are more after all, a list of them tells nothing."""
+"""If there are more after all, the list is not used."""
 MATCHING = 0.1
 """How many rows a condition is taken to leave; three conditions count."""
 WORTH = 3
@@ -79,7 +79,7 @@ class JoinKeys:
 
     join: int
     left: bool
-    """Whether it is the left side that tells."""
+    """Whether the keys are those of the left side."""
     key: Column
     target: Expression
     tables: str

@@ -1,4 +1,4 @@
-"""Data-induced predicates: what the files of one table hold tells which files of the tables that join with it matter.
+"""Data-induced predicates: what the files of one table hold shows which files of joining tables matter.
 
 Before and after, with a filter that left the first file of part and none of lineitem::
 
@@ -285,7 +285,7 @@ class _Received:
         return self._wanted
 
     def take(self, link: Link, values: RangeSet, *, by_rows: bool) -> bool:
-        """Takes in what a link tells, the first time or again; False if no file or row is less wanted than before."""
+        """Takes in what a link sends, the first time or again; False if it rules out no further file or row."""
         self.links[link] = None
         before, self._wanted = self._wanted, values if self._wanted is None else intersection(values, self._wanted)
         fewer = before is None or not before.equals(self._wanted) or (by_rows and not self._by_rows)

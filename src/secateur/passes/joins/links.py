@@ -12,8 +12,8 @@ the sending scans' expressions take, too. ::
 For ``x = y`` in the condition of a join, with x of the left side and y of the right:
 
 * *origins* of x: expressions over scans that take every value which x takes in the rows of the left side. More values
-  do no harm, so going down is easy: only a computed column that nobody can follow ends it. A row that an outer join has
-  filled with NULLs holds no value of a file, so there the expression has to be NULL if its columns are.
+  are always safe, so going down is easy: only a computed column that cannot be followed ends it. A row that an outer
+  join has filled with NULLs holds no value of a file, so there the expression has to be NULL if its columns are.
 * *targets* of y: expressions over scans that may be restricted if all that matters of the right side is its rows with
   certain values of y. Rule S10 and section 3.3
   of the paper say where such a restriction passes, :mod:`secateur.plan.propagation` has the table. At a join it also

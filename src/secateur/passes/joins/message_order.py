@@ -11,8 +11,8 @@ message could rule out is left. The root is the table with the shortest way to t
 
 A graph with cycles becomes a tree of groups: chords are added until every cycle is one of triangles, the largest
 cliques are the groups (a table in none is one by itself), and of the links between groups those with the most tables
-in common make the tree. Within a group everybody tells everybody, again and again as long as that helps, but only so
-often: how often would be needed is not bounded by the number of tables.
+in common make the tree. Within a group every table sends to every other, again and again as long as that helps, up to a
+limit: how often would be needed is not bounded by the number of tables.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One table tells another."""
+    """One table sends to another."""
 
     sender: int
     receiver: int
@@ -33,7 +33,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """Every table of a group tells every other that it joins with, as often as that helps."""
+    """Every table of a group sends to every other that it joins with, as often as that helps."""
 
     exchanges: tuple[Message, ...]
 

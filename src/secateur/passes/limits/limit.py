@@ -8,7 +8,7 @@ and above 5 in the others::
         Scan t [x]
 
 Only files all of whose rows match count, with row counts that are exact (rule S4): which rows of the other files match
-nobody knows before reading them. If they hold too few rows, no file is skipped, but they are read first: Spark reads on
+is not known before reading them. If they hold too few rows, no file is skipped, but they are read first: Spark reads on
 only until it has enough. If the files that are kept are small, the driver may read them itself.
 """
 

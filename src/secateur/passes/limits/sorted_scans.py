@@ -54,7 +54,7 @@ class SortedScan:
     key: SortKey
     scan: Scan = NOWHERE
     predicate: Predicate = ()
-    """What lies between the two, as far as it tells how many rows arrive."""
+    """What lies between the two, as far as it decides how many rows arrive."""
     again: tuple[Scan, ...] = ()
     """What else the probe has to read: the other sides of joins."""
     joined: bool = False

@@ -1,6 +1,6 @@
 """Top-k pruning at run time: a probe of files is read for a boundary that rules out most of the others.
 
-Before and after, for ``WHERE f(y) ORDER BY x DESC LIMIT 2`` over files of which nobody knows how many rows match::
+Before and after, for ``WHERE f(y) ORDER BY x DESC LIMIT 2`` over files with an unknown number of matching rows::
 
     Limit 2                            the probe: the file with 90..99 alone, its rows that match sorted and scope;
       Sort x DESC NULLS LAST           it gives rows with 97 and 93, so that the boundary is x >= 93
@@ -51,7 +51,7 @@ MATCHING = 0.01
 USUAL_ROWS = 100_000
 """How many rows a file is taken to have if nothing is known of any."""
 MARGIN = 4
-"""How many times the rows that are needed a probe is to hold, by that reckoning."""
+"""How many times the needed rows a probe should hold, by that estimate."""
 JOB_SECONDS = 0.15
 """What the subquery costs besides its files."""
 BYTES_A_SECOND = 2e8

@@ -65,7 +65,7 @@ def may_come_first(scope: LimitScope, stats: FileStats, kept: Mask, settings: Se
     groups = groups_of([range_of(e, context) for e in scope.partition], scope.partition, stats.count)
     rows = sure_rows(stats, fully_matching(scope, stats, kept & (groups >= 0), settings))
     values, counts, places = counted_values(key, value_range, rows, stats, scope)
-    # A bound that is NULL is unknown, whoever made it (rule S1).
+    # A bound that is NULL is unknown (rule S1).
     known = values.is_valid().to_numpy(zero_copy_only=False)
     values, counts, places = values.drop_null(), counts[known], places[known]
     best = value_range.high if key.descending else value_range.low

@@ -44,7 +44,7 @@ Read = Callable[[Sequence[File]], pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class CollectReport:
-    """What a collection did; ``problem`` is why it stopped early, and ``failures`` the first few files' reasons.
+    """What a collection did. ``problem`` says why it stopped early, ``failures`` why the first few files failed.
 
     >>> print(CollectReport(120, 3, 0, 0.25, "in /lake/trails/_secateur/v1"))
     3 of 120 files read in 0.2 s, kept in /lake/trails/_secateur/v1
@@ -58,7 +58,7 @@ class CollectReport:
     problem: str = ""
     failures: tuple[str, ...] = ()
     files_ranged: int | None = None
-    """How many files' values were read for range-sets; None if that was not asked for."""
+    """Number of files whose values were read for range sets; None without ``ranges=``."""
 
     def __str__(self) -> str:
         text = f"{self.files_read} of {self.files_total} files read in {self.seconds:.1f} s, kept {self.store_text}"

@@ -60,7 +60,7 @@ class Wanted:
     dated: bool = True
     """If not, the length of files has to do, and that they do not change while they are read."""
     listed: bool = False
-    """Whether every value is to be told, too."""
+    """Whether every value is kept, too."""
 
     @property
     def text(self) -> str:

@@ -139,7 +139,7 @@ class BareFiles:
         return self._table.files.rows
 
     def column(self, field: Field) -> ColumnStats | None:
-        """By the name in the files; one that lacks it tells nothing, since it may have it by another spelling."""
+        """By the name in the files; one that lacks it is unknown, since it may have it by another spelling."""
         if not len(self.at):
             return None
         name, *path = field.physical
@@ -248,7 +248,7 @@ class DeltaTable:
         return None if at is None or self._source.fields[at].type != column.type else at
 
     def _load_ranges(self, column: ScanColumn) -> FileRangeSets | None:
-        """As files have them, deleted rows included. A file that lacks the column tells nothing (see ``BareFiles``)."""
+        """As files have them, deleted rows included. A file that lacks the column is unknown (see ``BareFiles``)."""
         at = self._field(column)
         if self._ranges is None or column.kind != "data" or column.path or at is None:
             return None

@@ -51,7 +51,7 @@ _FILE_TYPES: dict[str, tuple[str, ...]] = {
 }
 """The types of file columns that Iceberg writes for a type, or wrote before it was promoted."""
 _SMALL = 10_000
-"""Up to so many files a snapshot is opened whole even without a condition, so that its rows can be told."""
+"""A snapshot of up to so many files is opened whole even without a condition, so that its rows are known."""
 
 
 class Chunk:
@@ -177,7 +177,7 @@ class IcebergTable:
             rows = pc.subtract(rows, self._deletions())
         self._ranges = None
         self._everywhere = self._opened()
-        """The fields of which every manifest tells, None if one is not opened."""
+        """The fields that every manifest describes, None if one is not opened."""
         sizes = self._concat("sizes", pa.int64())
         files = FileStats(rows, sizes, self._load_files, self._groups, nested=True, ranges=self._load_ranges)
         files.row_groups = self._concat("groups", pa.int64())  # by the split offsets of each file
@@ -279,7 +279,7 @@ class IcebergTable:
         return Listing(self._snapshot.fingerprint, self._snapshot.roots, paths, sizes, ~added, {})
 
     def _load_ranges(self, column: ScanColumn) -> FileRangeSets | None:
-        """As files have them, deleted rows included; a file that lacks the column tells nothing."""
+        """As files have them, deleted rows included; a file that lacks the column is unknown."""
         found = self._field(column)
         if found is None or column.path or not any(store.at_hand for store in self._stores):
             return None
@@ -328,7 +328,7 @@ def _only_zero(counts: pa.Array) -> pa.Array:
 
 
 def _without_zeros(bounds: pa.Array, instead: float) -> pa.Array:
-    """Iceberg tells -0.0 from 0.0 and finds no NaN above a number; Spark does otherwise.
+    """Iceberg distinguishes -0.0 from 0.0 and finds no NaN above a number; Spark does neither.
 
     Files are judged as Spark does, but Iceberg may refuse to read one whose rows match only by Spark's rules. So no
     file may be said to match in every row because of its zeros or its NaNs: LIMIT would rest on rows that do not come.

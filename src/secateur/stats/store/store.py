@@ -85,7 +85,7 @@ class Store:
             return self._segments()
 
     def look(self, seconds: float = _PATIENCE) -> None:
-        """Reads what there is, for :attr:`at_hand`. For storage that does not answer soon nobody waits."""
+        """Reads what there is, for :attr:`at_hand`. It does not wait for storage that does not answer soon."""
         if split_path(self.home)[0] == "file":
             self.segments()
         elif self._looking is None or not self._looking.is_alive():
