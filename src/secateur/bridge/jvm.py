@@ -19,7 +19,9 @@ from secateur.errors import AttachError
 
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
 _PACKAGE = "package secateur;\n"
-_CLASS = "secateur.Bridge"
+_CLASS, _FILES = "secateur.Bridge", "secateur.HadoopFiles"
+_ALWAYS = ("files",)
+"""The folders of Java that every Spark can have."""
 CONNECTORS = {
     "delta": "org.apache.spark.sql.delta.DeltaLog",
     "iceberg": "org.apache.iceberg.spark.source.SparkTable",
@@ -50,7 +52,7 @@ class Callback:
 def java_sources(connectors: Iterable[str] = ()) -> dict[str, str]:
     """The Java files by name: the core's, and those of some connectors."""
     top = resources.files("secateur.bridge") / "java"
-    folders = [top, *(top / name for name in connectors)]
+    folders = [top, *(top / name for name in (*_ALWAYS, *connectors))]
     files = [f for folder in folders if folder.is_dir() for f in folder.iterdir() if f.name.endswith(".java")]
     return {f.name: f.read_text("utf-8") for f in sorted(files, key=lambda f: f.name)}
 
@@ -72,9 +74,10 @@ class JvmBridge:
         jvm: Any = spark._jvm
         self.problems: dict[str, str] = {}
         """Why the tables of a connector that is there are not pruned, by its name."""
-        loaded = self._compiled(jvm).loadClass(_CLASS)
-        constructor = loaded.getDeclaredConstructor(gateway.new_array(jvm.java.lang.Class, 0))  # type: ignore[union-attr]
-        self._bridge: Any = constructor.newInstance(gateway.new_array(jvm.java.lang.Object, 0))  # type: ignore[union-attr]
+        loader = self._compiled(jvm)
+        self._bridge: Any = _new(gateway, loader.loadClass(_CLASS))
+        self.files: Any = _new(gateway, loader.loadClass(_FILES))
+        """Files by Hadoop's file systems, see ``secateur.bridge.hadoop_files``."""
         for name, text in self.problems.items():
             self._bridge.isBroken(name, text)
 
@@ -159,6 +162,11 @@ def _compile(jvm: Any, parent: Any, sources: dict[str, str]) -> Any:
     compiler.setTargetVersion(8)
     compiler.cook(unit)
     return compiler.getClassLoader()
+
+
+def _new(gateway: Any, loaded: Any) -> Any:
+    constructor = loaded.getDeclaredConstructor(gateway.new_array(gateway.jvm.java.lang.Class, 0))
+    return constructor.newInstance(gateway.new_array(gateway.jvm.java.lang.Object, 0))
 
 
 def _has_class(loader: Any, name: str) -> bool:

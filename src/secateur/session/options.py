@@ -40,6 +40,8 @@ class Options:
     """Whether statistics of a table are collected in the background when a query first meets it."""
     stats_dir: str = ""
     """A directory for the statistics of all tables; empty: a ``_secateur`` folder in each table's directory."""
+    stats_write: str = "auto"
+    """Who writes statistics: ``auto`` (queries on local disks and HDFS, elsewhere ``collect`` only), always, never."""
     history: int = 100
     """How many summaries ``pruner.history`` keeps."""
 
@@ -73,6 +75,12 @@ def _text(text: str) -> str:
     return text
 
 
+def _policy(text: str) -> str:
+    if text in ("auto", "always", "never"):
+        return text
+    raise ValueError("auto, always or never")
+
+
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "enabled": _boolean,
     "passes": _names,
@@ -83,6 +91,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "limit_driver_bytes": _size,
     "stats_auto": _boolean,
     "stats_dir": _text,
+    "stats_write": _policy,
     "history": _count,
 }
 NAMES = tuple(PREFIX + f.name.replace("_", ".") for f in fields(Options))

@@ -27,6 +27,7 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructType;
@@ -202,6 +203,8 @@ final class DeltaFormat extends Format {
       this.snapshot = snapshot;
       this.prepared = prepared;
       files = taken = DeltaFiles.of(index, snapshot);
+      SessionState session = ((org.apache.spark.sql.classic.SparkSession) index.spark()).sessionState();
+      HadoopFiles.remember(files.fingerprint, session, index.deltaLog().options());
     }
 
     void reopen(DeltaIndex pruned) {

@@ -7,6 +7,8 @@ import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.PartitionField;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Schema;
+import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.types.Types;
@@ -54,7 +56,11 @@ public final class IcebergFormat extends Format {
       return scan;
     }
     scan.declined = declined((SparkTable) table, relation.options(), planned);
-    if (scan.declined.isEmpty()) scan.files = scan.snapshot = IcebergFiles.of((SparkTable) table);
+    if (scan.declined.isEmpty()) {
+      scan.files = scan.snapshot = IcebergFiles.of((SparkTable) table);
+      FileIO io = ((SparkTable) table).table().io();
+      HadoopFiles.remember(scan.files.fingerprint, io instanceof HadoopFileIO ? ((HadoopFileIO) io).getConf() : null);
+    }
     if (scan.declined.isEmpty() && planned != null) scan.skipped = PrunedIcebergScan.unread(planned.scan(), scan.snapshot);
     return scan;
   }
