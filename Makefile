@@ -1,19 +1,23 @@
-# Two commands to start with: `make demo` and `make test`. Each makes the virtual environment it needs.
+# To start with: `make demo`, `make check` and `make test`. Each makes the virtual environment it needs.
 PYTHON ?= python3
 VENV   ?= .venv
 SPARK  ?= pyspark
 COUNT  ?= 20000
 SEED   ?= 1
 SCALE  ?= 1
+# Tests run in so many processes, each with a Spark of its own.
+WORKERS ?= 2
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test test-long lint bench bench-check inputcut fuzz clean java
+.PHONY: help demo check test test-long coverage lint quick bench bench-check inputcut fuzz clean java
 
 help:
 	@echo "make demo   the analyst's queries on a generated lake in three formats, with and without secateur"
-	@echo "make test   lint, types and the tests"
+	@echo "make check  lint, format, types, layers, and the tests that need no Spark; two minutes at most, no Java"
+	@echo "make test   make check, then the tests that need Spark (WORKERS=2)"
 	@echo "make test-long  the tests that are too long for every run"
+	@echo "make coverage   all that make test runs, with the share of the Python code that it reaches"
 	@echo "make fuzz   random expressions over every function with a rule, put to Spark and to the evaluator, and random joins, orders and windows (COUNT=20000 SEED=1)"
 	@echo "make bench  the measurements of bench/, as ratios against plain Spark"
 	@echo "make bench-check  TPC-H, TPC-DS and cyclic joins with and without secateur, on three formats: the same rows? (SCALE=1)"
@@ -23,16 +27,25 @@ help:
 demo: java $(READY)
 	$(BIN)/python -m demo
 
-test: java lint
-	$(BIN)/python -m pytest
+check: lint quick
+
+quick: $(READY)
+	$(BIN)/python -m pytest -m "not spark and not long" -n $(WORKERS) --dist worksteal
+
+test: java check
+	$(BIN)/python -m pytest -m "spark and not long" -n $(WORKERS) --dist loadfile
 
 test-long: java $(READY)
 	$(BIN)/python -m pytest -m long
+
+coverage: java $(READY)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov=secateur
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 fuzz: java $(READY)
 	$(BIN)/python -m tests.fuzz --count $(COUNT) --seed $(SEED)
@@ -51,7 +64,7 @@ inputcut: java $(READY)
 	$(BIN)/python -m bench.inputcut --scale $(SCALE) --picture docs/inputcut.svg
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage
 
 # Spark needs Java 17 or 21; a sentence with the remedy is better than Spark's stack trace.
 java:

@@ -23,8 +23,10 @@ import pyarrow as pa
 
 from bench import trails
 from bench.report import report
-from secateur.passes.contract import Limits, PassInput
+from secateur.decision.parts import Keep
+from secateur.passes.contract import PassInput
 from secateur.passes.filter.filter import prune_by_filter
+from secateur.passes.tuning import Tuning
 from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import And, Column, Compare, Expression, In, Literal, Value
 from secateur.plan.nodes import Filter, Query, Scan
@@ -87,8 +89,9 @@ def decide(stats: FileStats, case: Case) -> int:
     scan = Scan(0, "lake.events", "parquet", "bench", case.columns, files=stats.count)
     whole = np.ones(stats.count, np.bool_)
     query = Query(1, "early", Filter(case.condition, scan))
-    outcome = prune_by_filter(PassInput(query, {0: stats}, {0: whole}, Limits(filter_seconds=60)))
-    return int(np.count_nonzero(outcome.kept.get(0, whole)))
+    outcome = prune_by_filter(PassInput.of(query, {0: stats}, {0: whole}, Tuning(filter_seconds=60)))
+    kept = next((part.files for _, part in outcome if isinstance(part, Keep)), whole)
+    return int(np.count_nonzero(kept))
 
 
 def timed(run: Callable[[], int]) -> tuple[float, float, int]:

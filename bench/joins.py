@@ -20,6 +20,8 @@ from time import process_time
 import numpy as np
 import pyarrow as pa
 
+from secateur.decision.parts import Keep
+from secateur.decision.records import JoinRecord
 from secateur.passes.contract import PassInput, PassResult
 from secateur.passes.joins.join_ranges import prune_by_join_ranges
 from secateur.plan.columns import Mask, ScanColumn
@@ -66,7 +68,7 @@ class Tables:
         return scan, [Column(c.id, c.name, c.type) for c in read]
 
     def ask(self, plan: Plan) -> PassResult:
-        return prune_by_join_ranges(PassInput(Query(1, "late", plan), self.stats, self.kept))
+        return prune_by_join_ranges(PassInput.of(Query(1, "late", plan), self.stats, self.kept))
 
 
 def inner(left: Plan, right: Plan, *pairs: tuple[Expression, Expression]) -> Join:
@@ -118,6 +120,10 @@ def strings(t: Tables) -> Plan:
     return inner(inner(one, two, (a, b)), three, (b, c))
 
 
+def _kept(outcome: PassResult) -> dict[int, Mask]:
+    return {id_: part.files for id_, part in outcome if isinstance(part, Keep)}
+
+
 def main() -> None:
     found: dict[str, dict[str, float]] = {}
     for files in COUNTS:
@@ -127,14 +133,17 @@ def main() -> None:
             tables = Tables(files)
             plan = make(tables)
             outcome = tables.ask(plan)
-            assert any(mask.sum() < tables.kept[id_].sum() for id_, mask in outcome.kept.items()), make.__name__
+            assert any(mask.sum() < tables.kept[id_].sum() for id_, mask in _kept(outcome).items()), make.__name__
             runs = []
             for _ in range(REPEATS):
                 start = process_time()
                 tables.ask(plan)
                 runs.append((process_time() - start) * 1000)
             times[make.__name__] = round(median(runs), 2)
-            left = ", ".join(f"{join.sender} → {join.files_after:,}" for _, join in outcome.joins[:3])
+            left = ", ".join(
+                f"{join.sender} → {join.files_after:,}"
+                for join in [part for _, part in outcome if isinstance(part, JoinRecord)][:3]
+            )
             print(f"  {make.__name__:10} {median(runs):8.1f} ms   ({left})")
         print(f"  median     {median(times.values()):8.1f} ms")
     context = {"python": platform.python_version(), "cpus": os.cpu_count(), "arrow": pa.__version__}

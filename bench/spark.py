@@ -27,10 +27,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from tools.sessions import local_session
+from tools.spark_metrics import files_read
 
 import secateur
 from bench.report import report
-from secateur.bridge.metrics import files_read
 
 FILES = 5_000
 ROWS = 1_000

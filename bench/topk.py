@@ -35,10 +35,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from tools.sessions import local_session
+from tools.spark_metrics import files_read, rows_read
 
 import secateur
 from bench.report import report
-from secateur.bridge.metrics import files_read, rows_read
 
 ROWS = 1_000
 WARM = 2

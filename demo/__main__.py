@@ -11,10 +11,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from tools.sessions import local_session
+from tools.spark_metrics import files_read
 
 import secateur
 from demo.lake import write_lake
-from secateur.bridge.metrics import files_read
 
 QUERIES = (
     (

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -16,9 +18,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tools import connectors
 from tools.sessions import local_session
+from tools.spark_metrics import files_read
 
 import secateur
-from secateur.bridge.metrics import files_read
+from tests.stats.lake import Lake
 
 # Without it Spark starts its workers with the first python3 on the PATH, which may be another version.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -54,6 +57,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterat
     )
     yield session
     session.stop()
+
+
+ROOT = Path(__file__).parents[1]
+
+SparkProcess = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def spark_process() -> SparkProcess:
+    """Runs Python in a process of its own, which starts a Spark or is a client of one."""
+
+    def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=900)
+
+    return run
 
 
 @pytest.fixture
@@ -117,3 +136,11 @@ def lake(tmp_path: Path) -> Path:
     folder = tmp_path / "lake"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Lake:
+    """An empty table of Parquet files, whose path needs every kind of care."""
+    root = tmp_path / "a table, 100% ünï=1"
+    root.mkdir()
+    return Lake(root)

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from demo.__main__ import FORMATS, QUERIES
 
-ROOT = Path(__file__).parent.parent
+from tests.fixtures import SparkProcess
 
 
 @pytest.mark.long
-def test_it_shows_every_query_on_every_format() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "demo"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=900
-    )
+def test_it_shows_every_query_on_every_format(spark_process: SparkProcess) -> None:
+    ran = spark_process("from demo.__main__ import main; raise SystemExit(main())")
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
     for name in FORMATS:
         lines = re.findall(rf"^ +{name} +(\d+) files .* s +(\d+) files .* the same answer$", ran.stdout, re.MULTILINE)

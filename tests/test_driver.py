@@ -15,9 +15,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tools.spark_metrics import rows_read
 
 import secateur
-from secateur.bridge.metrics import rows_read
 
 FILES, ROWS = 8, 50
 COLUMNS = """

@@ -6,10 +6,10 @@ import re
 
 import pytest
 from pyspark.sql import SparkSession
+from tools.function_notes import SECTIONS, notes
 from tools.functions_table import PAGE, page
 
 from secateur.evaluate.rules import RULES, casts
-from secateur.evaluate.rules.notes import SECTIONS, notes
 
 NOT_OF_THE_CLASS = ("floor", "ceil", "extract", "left", "trim", "timestampadd", "timestampdiff")
 """Syntax, and functions that Spark replaces by others when it analyses or optimizes a query."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import textwrap
 import warnings
 from pathlib import Path
 
@@ -13,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tools.spark_metrics import files_read
 
 import secateur
-from secateur.bridge.metrics import files_read
+from tests.fixtures import SparkProcess
 
 
 @pytest.fixture
@@ -279,7 +279,7 @@ def test_collect_says_when_there_is_nothing_to_collect(
 
 
 def test_a_spark_connect_client_is_pruned(
-    spark: SparkSession, pruner: secateur.Pruner, table: str, connect_port: int
+    spark: SparkSession, pruner: secateur.Pruner, table: str, connect_port: int, spark_process: SparkProcess
 ) -> None:
     code = f"""
         import warnings; warnings.simplefilter("ignore")
@@ -293,9 +293,7 @@ def test_a_spark_connect_client_is_pruned(
         except secateur.AttachError as problem:
             print("REFUSED", problem)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False, timeout=180
-    )
+    done = spark_process(code)
     assert "ROWS [205]" in done.stdout, done.stdout + done.stderr
     assert "REFUSED this is a Spark Connect session" in done.stdout
     assert "SOME 3" in done.stdout

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from tools.spark_metrics import rows_read
 
 import secateur
-from secateur.bridge.metrics import rows_read
 from secateur.passes.filter import implied_predicates as implied
 from tests.fixtures import Same
 from tests.fuzz.regressions import settings

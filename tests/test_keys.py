@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tools.spark_metrics import rows_read
 
 import secateur
-from secateur.bridge.metrics import rows_read
 from secateur.passes.joins import join_keys as keys
 from secateur.passes.limits.runtime_row_filter import row_filter as compared_rows
 from secateur.report.summary import ScanSummary, Summary

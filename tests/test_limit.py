@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tools.spark_metrics import files_read, rows_read
 
 import secateur
-from secateur.bridge.metrics import files_read, rows_read
 
 FILES, ROWS = 20, 50
 NULLS = (None,) * ROWS

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tools.spark_metrics import files_read
 
 import secateur
-from secateur.bridge.metrics import files_read
 from tests.fixtures import Same
 
 FILES = 8

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
-import textwrap
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -17,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tools.spark_metrics import files_read, rows_read
 
 import secateur
-from secateur.bridge.metrics import files_read, rows_read
 from secateur.passes.limits import topk_probe as waves
 from secateur.passes.limits.runtime_row_filter import row_filter as compared_rows
 from secateur.session.runtime_answers import RuntimeAnswers
-from tests.fixtures import Same
+from tests.fixtures import Same, SparkProcess
 
 FILES, ROWS = 40, 1000
 
@@ -454,7 +451,9 @@ CONNECTED = {
 }
 
 
-def test_a_spark_connect_client(spark: SparkSession, pruner: secateur.Pruner, table: Path, connect_port: int) -> None:
+def test_a_spark_connect_client(
+    spark: SparkSession, pruner: secateur.Pruner, table: Path, connect_port: int, spark_process: SparkProcess
+) -> None:
     queries = {sql.format(table): files for sql, files in CONNECTED.items()}
     with pruner.paused():
         expected = [sorted(row[0] for row in spark.sql(sql).collect()) for sql in queries]
@@ -467,9 +466,7 @@ def test_a_spark_connect_client(spark: SparkSession, pruner: secateur.Pruner, ta
         print("ROWS", [sorted(row[0] for row in spark.sql(sql).collect()) for sql in {list(queries)!r}])
     """
     before = pruner.history[-1].query if pruner.history else 0
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False, timeout=180
-    )
+    done = spark_process(code)
     assert f"ROWS {expected}" in done.stdout, done.stdout + done.stderr
     kept = [summary.files_kept for summary in pruner.history if summary.query > before and summary.scans]
     assert kept == list(queries.values())

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from secateur.evaluate.rules import RULES, casts, times
-from secateur.evaluate.rules.notes import SECTIONS, Note, cast_notes, notes, predicate_notes
+from tools.function_notes import SECTIONS, Note, cast_notes, notes, predicate_notes
 
 PAGE = Path(__file__).parent.parent / "docs" / "functions.md"
 INTRODUCTION = """# What is known of each function
 
-This page is made from the code by `python -m tools.functions_table`; change `src/secateur/evaluate/rules/notes.py`, not
+This page is made from the code by `python -m tools.functions_table`; change `tools/function_notes.py`, not
 this page.
 
 For each function a rule derives the range of the result in a file from the ranges of its arguments. What has no rule
@@ -36,11 +36,13 @@ def page() -> str:
         parts += [f"## {title}\n", _table(found)]
     if missing := sorted(set(RULES) - seen):
         raise ValueError(
-            f"no note on the rules of {', '.join(missing)}: add a line each to src/secateur/evaluate/rules/notes.py, "
+            f"no note on the rules of {', '.join(missing)}: add a line each to tools/function_notes.py, "
             "which reads: Spark's class | SQL | what it derives | may | must | where it gives up and why"
         )
     if superfluous := sorted(seen - set(RULES)):
-        raise ValueError(f"there are notes on {', '.join(superfluous)} but no rules: take the lines off rules/notes.py")
+        raise ValueError(
+            f"there are notes on {', '.join(superfluous)} but no rules: take the lines off tools/function_notes.py"
+        )
     parts += ["## Casts\n", _casts()]
     return "\n".join(parts)
 
@@ -65,7 +67,7 @@ def _casts() -> str:
     if missing := sorted(pairs - noted):
         raise ValueError(
             f"no note on the casts of {', '.join(missing)}: add a line each to the casts in src/secateur/evaluate/"
-            "rules/notes.py, which reads: from to to | what it derives | where it gives up and why"
+            "tools/function_notes.py, which reads: from to to | what it derives | where it gives up and why"
         )
     if superfluous := sorted(noted - pairs):
         raise ValueError(f"there are notes on the casts of {', '.join(superfluous)} but no rules: take the lines off")

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pyspark
 import pytest
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur.bridge.jvm import JvmBridge, java_sources, one_unit
+from secateur.bridge.jvm import CONNECTORS, JvmBridge, java_sources, one_unit
 
 
 @pytest.mark.skipif(shutil.which("javac") is None, reason="there is a Java runtime but no compiler on this machine")
-def test_javac_compiles_the_sources_that_janino_compiles(tmp_path: Path) -> None:
-    for name, text in java_sources().items():
+def test_javac_compiles_the_sources_that_janino_compiles(spark: SparkSession, tmp_path: Path) -> None:
+    for name, text in java_sources(CONNECTORS).items():
         (tmp_path / name).write_text(text)
-    jars = Path(pyspark.__file__).parent / "jars" / "*"
-    command = ["javac", "-nowarn", "-Xlint:none", "-cp", str(jars), "-d", str(tmp_path / "out")]
+    connectors = str(spark.sparkContext.getConf().get("spark.jars")).replace("file://", "").split(",")
+    jars = ":".join([str(Path(pyspark.__file__).parent / "jars" / "*"), *connectors])
+    command = ["javac", "-nowarn", "-Xlint:none", "-cp", jars, "-d", str(tmp_path / "out")]
     done = subprocess.run([*command, *map(str, tmp_path.glob("*.java"))], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -43,3 +47,30 @@ def test_long_questions_do_not_wait_for_an_acknowledgement(spark: SparkSession, 
     assert JvmBridge.of(spark)._bridge.hurry(client) is True
     assert field.get(client).equals(made)  # not one around the other
     assert JvmBridge.of(spark)._bridge.hurry(made) is False  # no client of Py4J, and no error
+
+
+def test_the_plan_is_sent_once_a_call(
+    spark: SparkSession, pruner: secateur.Pruner, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Python asks for goes to it alone, under the number of the call."""
+    for i in range(4):
+        pq.write_table(pa.table({"a": [f"x{i}", f"x{i}"]}), lake / f"{i}.parquet")
+    requests: list[dict[str, Any]] = []
+    real = pruner._callback._answer
+
+    def noted(request: str) -> str:
+        requests.append(json.loads(request))
+        return real(request)
+
+    monkeypatch.setattr(pruner._callback, "_answer", noted)
+    secateur.collect(spark, str(lake))
+    pq.write_table(pa.table({"a": ["y", "y"]}), lake / "new.parquet")
+    rows = spark.read.parquet(str(lake)).where("reverse(a) = '2x'").collect()
+    assert len(rows) == 2
+    calls = {r["call"] for r in requests}
+    assert [[r["op"] for r in requests if r["call"] == call] for call in sorted(calls)] == [
+        ["decide", "continue", "continue"]
+    ]
+    assert [sorted(r) for r in requests[1:]] == [["call", "listings", "op", "parts"], ["call", "op", "values"]]
+    assert pruner.last is not None
+    assert pruner.last.files_kept == 2  # the new one has no statistics yet

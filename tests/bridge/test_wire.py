@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur.bridge.wire import decode_expression, decode_query, encode_skip
+from secateur.bridge.decode import decode_expression, decode_query
+from secateur.bridge.encode import encode_edit
+from secateur.decision.merge import ScanDecision, merged
+from secateur.decision.parts import Keep
 from secateur.errors import WireError
-from secateur.passes.filter.predicates import scan_predicates
+from secateur.passes.analysis import QueryAnalysis
 from secateur.plan.expressions import And, Call, Column, In, Literal, Opaque, conjuncts, walk
 from secateur.plan.nodes import Query, Scan
 from secateur.plan.types import parse_type
@@ -109,7 +112,9 @@ def test_nonsense_is_a_wire_error(broken: dict[str, Any]) -> None:
 
 @given(st.lists(st.booleans(), max_size=70))
 def test_the_skipped_files_survive_the_encoding(keep: list[bool]) -> None:
-    edit = encode_skip(Scan(3, "t", "parquet", "fp", ()), np.array(keep, dtype=np.bool_))
+    decision = merged(ScanDecision(np.ones(len(keep), np.bool_)), [Keep(np.array(keep, dtype=np.bool_))])
+    edit = encode_edit(Scan(3, "t", "parquet", "fp", ()), decision)
+    assert edit is not None
     bits = np.unpackbits(np.frombuffer(base64.b64decode(edit["skip"]), np.uint8), bitorder="little")
     assert [not k for k in keep] == [bool(b) for b in bits[: len(keep)]]
     assert not bits[len(keep) :].any()
@@ -141,7 +146,7 @@ def test_time_zones_and_units_travel_with_the_query(
         pruner.explain("SELECT * FROM timed WHERE timestampadd(HOUR, 3, ts) > now() AND hour(ts) = 3")
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
-    (predicate,) = scan_predicates(seen[0]).values()
+    (predicate,) = QueryAnalysis(seen[0]).predicates.values()
     calls = {e.function: e for conjunct in predicate for e in walk(conjunct) if isinstance(e, Call)}
     assert calls["Hour"].zone == calls["TimestampAdd"].zone == "America/New_York"
     assert calls["TimestampAdd"].unit == "HOUR"

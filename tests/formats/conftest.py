@@ -12,9 +12,9 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tools.spark_metrics import files_read, planned_files
 
 import secateur
-from secateur.bridge.metrics import files_read, planned_files
 from tests.fixtures import Compared
 
 _names = itertools.count()

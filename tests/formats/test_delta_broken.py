@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import secateur
-from tests.fixtures import Same
+from tests.fixtures import Same, SparkProcess
 from tests.formats.delta import append, read, rows
 
 pytestmark = pytest.mark.usefixtures("patient")
@@ -150,15 +148,11 @@ print(pruner.last.scans[0].reasons[0].text)
 
 @pytest.mark.long
 @pytest.mark.parametrize(("connector", "name"), [("delta", "loadActions("), ("iceberg", "partitionSpecId(")])
-def test_a_connector_of_another_version(table: Path, lake: Path, connector: str, name: str) -> None:
+def test_a_connector_of_another_version(
+    table: Path, lake: Path, spark_process: SparkProcess, connector: str, name: str
+) -> None:
     """Another version lacks a method that secateur calls: its tables are left alone, and the summary says why."""
-    ran = subprocess.run(
-        [sys.executable, "-c", OTHER_VERSION, str(lake), connector, name],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    ran = spark_process(OTHER_VERSION, lake, connector, name)
     lines = ran.stdout.splitlines()
     assert lines[0] == "1", ran.stderr[-2000:]
     assert f"does not fit this version of the {connector} connector" in lines[1]

@@ -11,9 +11,9 @@ import deltalake
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tools.spark_metrics import files_read
 
 import secateur
-from secateur.bridge.metrics import files_read
 from secateur.plan.columns import ScanColumn
 from secateur.plan.types import parse_type
 from secateur.stats.formats.delta import DeltaSource, DeltaTable, Field

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tools.spark_metrics import files_read
 
 import secateur
-from secateur.bridge.metrics import files_read
 from tests.fixtures import Same
 from tests.formats.delta import Alone, append, create, read, rows
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from tools.spark_metrics import files_read
 
-from secateur.bridge.metrics import files_read
 from secateur.plan.types import parse_type
 from secateur.session.runtime_answers import files_to_skip
 from secateur.stats.file_stats import ColumnStats, FileStats

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from tools.spark_metrics import files_read, rows_read
 
-from secateur.bridge.metrics import files_read, rows_read
 from tests.formats.conftest import Ice, IceTables, away, local
 
 FIVE = [

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
+from tools.spark_metrics import files_read
 
 import secateur
-from secateur.bridge.metrics import files_read
-from secateur.passes import PASSES, Decision, Pass, run_passes
+from secateur.decision.merge import Decision
+from secateur.decision.parts import Keep
+from secateur.passes import PASSES, Pass, run_passes
 from secateur.passes.contract import PassInput, PassResult
-from secateur.plan.columns import Mask
 from secateur.plan.nodes import Query
 from secateur.session import planner as decide
 from secateur.stats.file_stats import FileStats
@@ -22,13 +23,13 @@ from secateur.stats.file_stats import FileStats
 
 def only_the_first(known: PassInput) -> PassResult:
     """Of every scan of several files the first that is kept."""
-    kept: dict[int, Mask] = {}
+    parts: list[tuple[int, Keep]] = []
     for scan in known.query.scans():
         if scan.id in known.kept and scan.files > 1:
             mask = np.zeros(scan.files, np.bool_)
             mask[np.flatnonzero(known.kept[scan.id])[:1]] = True
-            kept[scan.id] = mask
-    return PassResult(kept)
+            parts.append((scan.id, Keep(mask)))
+    return parts
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tools.spark_metrics import files_read, planned_files
 
 import secateur
-from secateur.bridge.metrics import files_read, planned_files
 from tests.formats.conftest import IceTables, away, local
 from tests.formats.delta import append, create, out_of_reach
 from tests.formats.test_iceberg_statistics import write_equality_delete

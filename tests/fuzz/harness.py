@@ -26,13 +26,14 @@ from pyspark.sql import SparkSession
 import secateur
 from secateur.evaluate.evaluator import evaluate
 from secateur.passes import run_passes
-from secateur.passes.filter.predicates import scan_predicates
+from secateur.passes.analysis import QueryAnalysis
 from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Call, Expression, walk
 from secateur.plan.nodes import Query
 from secateur.plan.types import parse_type
 from secateur.session import planner as decide
 from secateur.stats.file_stats import FileStats
+from tests.passes.results import kept
 
 Lens = Callable[[FileStats, Sequence[int]], FileStats]
 """What is made of the statistics before anyone sees them; the numbers are those of the files, in their order."""
@@ -166,7 +167,7 @@ class Bench:
             if self.lens is not None:
                 stats = {id_: self.lens(s, self._order(s).tolist()) for id_, s in stats.items()}
             decision = run_passes(query, stats, **more)
-            seen.extend((query, id_, s, decision.kept[id_]) for id_, s in stats.items())
+            seen.extend((query, id_, s, kept(decision, id_)) for id_, s in stats.items())
             return decision
 
         with patch.object(decide, "run_passes", watch):
@@ -182,12 +183,12 @@ class Bench:
             return None
         if len(seen) != 1:
             return None
-        query, scan_id, stats, kept = seen[0]
+        query, scan_id, stats, left = seen[0]
         (scan,) = [s for s in query.scans() if s.id == scan_id]
         columns = {c.id: c for c in scan.columns}
         order = self._order(stats)
-        may, must = kept.copy(), np.ones(stats.count, np.bool_)
-        conjuncts = tuple(scan_predicates(query)[scan_id])
+        may, must = left.copy(), np.ones(stats.count, np.bool_)
+        conjuncts = QueryAnalysis(query).predicate(scan)
         for conjunct in conjuncts:
             verdict = evaluate(conjunct, stats, columns, query.settings)
             may, must = may & verdict.may, must & verdict.must

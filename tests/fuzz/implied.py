@@ -21,6 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import secateur
+from secateur.decision.parts import AddPredicate
 from secateur.passes import run_passes
 from secateur.passes.filter import implied_predicates as implied_pass
 from secateur.plan.expressions import Column, Compare, Expression, IsNull, Literal, Or
@@ -95,7 +96,7 @@ def _implied(bench: Bench, condition: str) -> list[Expression]:
 
     def watch(*args: Any, **more: Any) -> Any:
         decision = run_passes(*args, **more)
-        seen.extend(each.predicate for found in decision.implied.values() for each in found)
+        seen.extend(each.predicate for scan in decision.values() for each in scan.all(AddPredicate))
         return decision
 
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur
+from secateur.decision.merge import Decision, ScanDecision, merged
+from secateur.decision.parts import Keep
 from secateur.evaluate.verdict import Verdict
-from secateur.passes import Decision, run_passes
+from secateur.passes import run_passes
 from secateur.plan.nodes import Query
 from secateur.stats.file_stats import FileStats
 from tests.fuzz import harness
@@ -37,6 +38,11 @@ def test_truth_and_verdicts_are_compared_file_by_file(
     assert wrong.wrong_must
 
 
+def _emptied(scan: ScanDecision) -> ScanDecision:
+    assert scan.kept is not None
+    return merged(scan, [Keep(np.zeros_like(scan.kept))])
+
+
 def test_rows_that_a_query_loses_are_noticed(
     spark: SparkSession, pruner: secateur.Pruner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,7 +51,7 @@ def test_rows_that_a_query_loses_are_noticed(
 
     def too_eager(query: Query, stats: dict[int, FileStats], **more: Any) -> Decision:
         decision = run_passes(query, stats, **more)
-        return replace(decision, kept={id_: np.zeros_like(mask) for id_, mask in decision.kept.items()})
+        return {id_: _emptied(scan) for id_, scan in decision.items()}
 
     monkeypatch.setattr(harness, "run_passes", too_eager)
     assert bench.answers(["a > 1", "a > 99"]) == ["a > 1"]

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 import secateur
 from secateur.passes.joins import join_keys as keys
-from secateur.passes.joins import links as movement
+from secateur.plan.join_kinds import JOIN_KINDS
 from tests.fuzz.joins import Tally, check, trees, write_tables
 
 
@@ -39,6 +39,6 @@ def test_a_planted_mistake_is_found(
     spark: SparkSession, pruner: secateur.Pruner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every join lets each side tell the other, as if all were inner joins."""
-    for rule in ("_TO_LEFT", "_TO_RIGHT", "_INTO_LEFT", "_INTO_RIGHT"):
-        monkeypatch.setattr(movement, rule, movement._TO_RIGHT | movement._TO_LEFT | {"FullOuter"})
+    for kind in JOIN_KINDS:
+        monkeypatch.setitem(JOIN_KINDS, kind, JOIN_KINDS["Inner"])
     assert run(spark, pruner, tmp_path, monkeypatch, 60).wrong

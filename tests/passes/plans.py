@@ -47,6 +47,7 @@ from secateur.plan.nodes import (
     Union,
     Window,
 )
+from secateur.plan.propagation import Propagation
 from secateur.plan.types import parse_type
 from secateur.stats.file_range_sets import FileRangeSets
 from secateur.stats.file_stats import FileStats
@@ -375,6 +376,4 @@ def _joined(join: Join, left: list[Row], right: list[Row]) -> list[Row]:
 
 
 def _nulls(plan: Plan) -> Row:
-    from secateur.passes.joins.links import Links
-
-    return dict.fromkeys(Links().columns(plan), None)
+    return dict.fromkeys(Propagation().columns(plan), None)

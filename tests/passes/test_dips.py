@@ -10,14 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from secateur.decision.merge import Decision
+from secateur.decision.records import JoinRecord
 from secateur.evaluate.evaluator import context_of
 from secateur.evaluate.expression_ranges import range_of
 from secateur.evaluate.range_sets import range_set, values_in
-from secateur.passes import Decision, run_passes
-from secateur.passes.contract import Limits, PassInput
+from secateur.passes import run_passes
+from secateur.passes.contract import PassInput
+from secateur.passes.joins import message_order as order
 from secateur.passes.joins.join_ranges import ROUNDS, Exchange
-from secateur.passes.joins.links import links_of
-from secateur.passes.joins.message_order import Cycle, Message, groups_of, message_order
+from secateur.passes.joins.message_order import Cycle, Group, Message, message_order
+from secateur.passes.tuning import Tuning
 from secateur.plan.expressions import Alias, Column, Expression
 from secateur.plan.nodes import (
     PRUNING_COPY,
@@ -35,8 +38,9 @@ from secateur.plan.nodes import (
 )
 from secateur.plan.types import parse_type
 from secateur.report.summary import ScanSummary
-from secateur.report.text import told_by_joins
+from secateur.report.text import join_lines
 from secateur.stats.file_stats import FileStats
+from tests.passes.results import all_kept, kept, rests_on
 from tests.passes.test_filter import Case, PlanReader, _indent, read_case
 from tests.reason.language import columns_of, entry, file_stats, predicate
 
@@ -46,7 +50,11 @@ JOINS = ("Inner", "Cross", "LeftOuter", "RightOuter", "FullOuter", "LeftSemi", "
 
 def decide(query: Query, stats: Mapping[int, FileStats]) -> Decision:
     """With all the time that it takes."""
-    return run_passes(query, stats, limits=Limits(filter_seconds=600))
+    return run_passes(query, stats, tuning=Tuning(filter_seconds=600))
+
+
+def _joins(decision: Decision) -> dict[int, tuple[JoinRecord, ...]]:
+    return {id_: scan.joins for id_, scan in decision.items() if scan.joins}
 
 
 @dataclass
@@ -103,11 +111,11 @@ def _read(text: str) -> tuple[Case, list[str]]:
 def test_fixture(text: str) -> None:
     case, told = _read(text)
     decision = decide(case.query, case.stats)
-    assert {id_: mask.tolist() for id_, mask in decision.kept.items()} == case.kept, str(case.query)
+    assert {id_: mask.tolist() for id_, mask in all_kept(decision).items()} == case.kept, str(case.query)
     names = {scan.id: scan.table for scan in case.query.scans()}
-    summaries = [ScanSummary(names[id_], "parquet", joins=joins) for id_, joins in decision.joins.items()]
-    assert sorted(line for summary in summaries for line in told_by_joins(summary)) == sorted(told)
-    reasons = [reason for reasons in decision.reasons.values() for reason in reasons]
+    summaries = [ScanSummary(names[id_], "parquet", joins=joins) for id_, joins in _joins(decision).items()]
+    assert sorted(line for summary in summaries for line in join_lines(summary)) == sorted(told)
+    reasons = [reason for scan in decision.values() for reason in scan.reasons]
     said = sorted((reason.code, reason.text) for reason in reasons)
     wanted = sorted(why.partition(": ")[::2] for why in case.why)
     assert [code for code, _ in said] == [code for code, _ in wanted], said
@@ -138,10 +146,10 @@ def test_table_2(where: str, satisfying: list[int], dip: list[tuple[int, int]], 
     stats = file_stats([entry(text, DATES) for text in DATE_DIM], DATES)
     scan = Scan(1, "date_dim", "parquet", "", DATES)
     decision = run_passes(Query(1, "early", Filter(predicate(where, names), scan)), {1: stats})
-    assert np.flatnonzero(decision.kept[1]).tolist() == satisfying
+    assert np.flatnonzero(kept(decision)).tolist() == satisfying
     found = range_of(names["date_sk"], context_of(stats, {c.id: c for c in DATES}))
     assert found is not None
-    values = values_in(found, np.flatnonzero(decision.kept[1]))
+    values = values_in(found, np.flatnonzero(kept(decision)))
     assert values is not None
     assert values.pairs() == dip
     assert sum(high - low for low, high in dip) * 100 // (12000 - 1000) == share
@@ -169,7 +177,7 @@ def test_figure_8_a_star_exchanges_six_messages_in_two_epochs() -> None:
 def test_figure_8_two_cycles_become_a_tree_of_groups() -> None:
     edges = [(1, 2), (2, 3), (3, 4), (4, 5), (5, 2), (4, 6), (5, 6), (6, 7)]
     groups = [{1}, {2, 3, 5}, {3, 4, 5}, {4, 5, 6}, {7}]
-    assert [set(group) for group in groups_of(edges)] == groups
+    assert [set(group) for group in _groups_of(edges)] == groups
     steps = message_order(edges)
     assert steps[:2] == [Message(1, 2), Message(7, 6)]
     assert steps[-2:] == [Message(6, 7), Message(2, 1)]
@@ -197,10 +205,16 @@ def test_every_join_is_used_in_both_directions(edges: list[tuple[int, int]]) -> 
         assert len(steps) == 2 * len(edges)
 
 
+def _groups_of(edges: list[tuple[int, int]]) -> list[Group]:
+    near = order._neighbours(edges)
+    return [group for tables in order._components(near) for group in order._groups(tables, near)]
+
+
 def talk_of(text: str) -> Exchange:
     case, _ = _read(text)
-    kept = {id_: np.ones(stats.count, np.bool_) for id_, stats in case.stats.items()}
-    talk = Exchange(PassInput(case.query, case.stats, kept, Limits(filter_seconds=600)), links_of(case.query))
+    everything = {id_: np.ones(stats.count, np.bool_) for id_, stats in case.stats.items()}
+    known = PassInput.of(case.query, case.stats, everything, Tuning(filter_seconds=600))
+    talk = Exchange(known, known.analysis.links)
     talk.run()
     return talk
 
@@ -305,9 +319,9 @@ files customer_address
   ca_sk: 31..40                      -> skipped
 """)
     decision = decide(case.query, case.stats)
-    assert {id_: mask.tolist() for id_, mask in decision.kept.items()} == case.kept
+    assert {id_: mask.tolist() for id_, mask in all_kept(decision).items()} == case.kept
     names = {scan.id: scan.table for scan in case.query.scans()}
-    told = {(join.sender, names[id_]) for id_, joins in decision.joins.items() for join in joins}
+    told = {(join.sender, names[id_]) for id_, joins in _joins(decision).items() for join in joins}
     assert {("d1", "store_sales"), ("d2", "web_sales"), ("d3", "catalog_sales")} <= told
     assert ("customer", "customer_address") in told
     assert ("web_sales, catalog_sales", "customer") in told
@@ -335,13 +349,13 @@ def test_a_copy_that_spark_prunes_by_reads_what_its_original_reads() -> None:
     )
     query = Query(1, "late", replace(join, right=filtered))
     decision = decide(query, {**stats, 3: stats[1]})
-    assert {id_: mask.tolist() for id_, mask in decision.kept.items()} == {
+    assert {id_: mask.tolist() for id_, mask in all_kept(decision).items()} == {
         1: [True, False],
         2: [True, False],
         3: [True, False],
     }
-    assert decision.relies[3] == {1, 2}
-    assert decision.joins[3] == decision.joins[1]
+    assert rests_on(decision[3]) == {1, 2}
+    assert decision[3].joins == decision[1].joins
 
 
 def test_scans_that_read_the_same_keep_the_same_files() -> None:
@@ -350,31 +364,31 @@ def test_scans_that_read_the_same_keep_the_same_files() -> None:
     again = replace(part, id=3, columns=(replace(part.columns[0], id=31),))
     query = Query(1, "late", Union((90,), ((1,), (31,)), (join, again)))
     decision = decide(query, {**stats, 3: stats[1]})
-    assert {id_: mask.tolist() for id_, mask in decision.kept.items()} == {
+    assert {id_: mask.tolist() for id_, mask in all_kept(decision).items()} == {
         1: [True, True],
         2: [True, False],
         3: [True, True],
     }
     other = replace(again, listing="another version")
     decision = run_passes(replace(query, plan=Union((90,), ((1,), (31,)), (join, other))), {**stats, 3: stats[1]})
-    assert decision.kept[1].tolist() == [True, False]
+    assert kept(decision).tolist() == [True, False]
 
 
 def test_what_a_choice_rests_on_is_told() -> None:
     _, _, join, stats = part_and_item()
     decision = decide(Query(1, "late", join), stats)
-    assert decision.relies == {1: frozenset({2}), 2: frozenset({1})}
+    assert {id_: rests_on(scan) for id_, scan in decision.items()} == {1: frozenset({2}), 2: frozenset({1})}
 
 
 def test_the_early_step_does_not_look_at_joins() -> None:
     _, _, join, stats = part_and_item()
     decision = decide(Query(1, "early", join), stats)
-    assert all(mask.all() for mask in decision.kept.values())
+    assert all(mask.all() for mask in all_kept(decision).values())
     assert isinstance(next(iter(walk(join))), Join)
 
 
 def test_without_time_nothing_is_told() -> None:
     _, _, join, stats = part_and_item()
-    decision = run_passes(Query(1, "late", join), stats, limits=Limits(filter_seconds=0))
-    assert all(mask.all() for mask in decision.kept.values())
-    assert "out-of-time" in {reason.code for reasons in decision.reasons.values() for reason in reasons}
+    decision = run_passes(Query(1, "late", join), stats, tuning=Tuning(filter_seconds=0))
+    assert all(mask.all() for mask in all_kept(decision).values())
+    assert "out-of-time" in {reason.code for scan in decision.values() for reason in scan.reasons}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from secateur.decision.parts import ReadOnDriver
 from secateur.passes import run_passes
-from secateur.passes.contract import Limits
+from secateur.passes.tuning import Tuning
 from secateur.plan.expressions import Alias, Call, Expression
 from secateur.plan.expressions import Opaque as OpaqueExpression
 from secateur.plan.nodes import Filter, Limit, Opaque, Plan, Project, Query, Scan
+from tests.passes.results import kept
 from tests.reason.language import columns_of, entry, file_stats, predicate, references
 
 COLUMNS = columns_of("x int")
@@ -51,11 +53,11 @@ PLANS: dict[str, tuple[Plan, bool]] = {
 @pytest.mark.parametrize("name", PLANS)
 def test_shapes(name: str) -> None:
     plan, expected = PLANS[name]
-    assert (1 in run_passes(Query(1, "early", plan), {1: STATS}).driver) is expected
+    assert (run_passes(Query(1, "early", plan), {1: STATS})[1].one(ReadOnDriver) is not None) is expected
 
 
 @pytest.mark.parametrize(("count", "most", "expected"), [(10, 1, True), (20, 1, False), (20, 2, True), (10, 0, False)])
 def test_sizes(count: int, most: int, expected: bool) -> None:
-    decision = run_passes(Query(1, "early", ending(SCAN, count)), {1: STATS}, limits=Limits(driver_bytes=most))
-    assert (1 in decision.driver) is expected
-    assert int(decision.kept[1].sum()) == count // 10
+    decision = run_passes(Query(1, "early", ending(SCAN, count)), {1: STATS}, tuning=Tuning(driver_bytes=most))
+    assert (decision[1].one(ReadOnDriver) is not None) is expected
+    assert int(kept(decision).sum()) == count // 10

@@ -14,6 +14,7 @@ from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import Alias, Column, Expression
 from secateur.plan.nodes import Filter, Opaque, Plan, Project, Query, Scan
 from secateur.stats.file_stats import FileStats
+from tests.passes.results import all_kept
 from tests.reason.language import columns_of, entry, file_stats, predicate, references
 
 FIXTURES = Path(__file__).with_name("filter")
@@ -110,8 +111,8 @@ def _cases() -> list[tuple[str, str]]:
 def test_fixture(text: str) -> None:
     case = read_case(text)
     decision = run_passes(case.query, case.stats)
-    assert {id_: mask.tolist() for id_, mask in decision.kept.items()} == case.kept, str(case.query)
-    told = [reason for reasons in decision.reasons.values() for reason in reasons]
+    assert {id_: mask.tolist() for id_, mask in all_kept(decision).items()} == case.kept, str(case.query)
+    told = [reason for scan in decision.values() for reason in scan.reasons]
     assert [reason.code for reason in told] == [why.partition(":")[0] for why in case.why]
     for reason, why in zip(told, case.why, strict=True):
         assert why.partition(": ")[2] in reason.text

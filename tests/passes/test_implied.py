@@ -8,14 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from secateur.passes import Decision, Pass, run_passes
-from secateur.passes.contract import Implied, PassInput, PassResult
+from secateur.decision.merge import Decision
+from secateur.decision.parts import AddPredicate
+from secateur.passes import Pass, run_passes
+from secateur.passes.contract import PassInput
 from secateur.passes.filter.implied_predicates import COLUMNS, add_implied_predicates, is_plain
 from secateur.plan.expressions import Call, Column, Compare, Expression, IsNotNull, Literal, conjuncts, walk
 from secateur.plan.nodes import Filter, Opaque, Query, Scan, Settings
 from secateur.plan.types import DataType, parse_type
 from secateur.plan.wording import in_words
 from secateur.stats.file_stats import FileStats
+from tests.passes import results
 from tests.reason.language import columns_of, entry, file_stats, predicate, references
 
 NUMBERS = "a int, b bigint, t tinyint, d double, r float, m decimal(9,2), w decimal(38,0)"
@@ -35,7 +38,7 @@ def implied(condition: str | Expression, *files: str, stage: str = "early") -> D
 
 
 def words(decision: Decision) -> list[str]:
-    return [in_words(each.predicate) for each in decision.implied.get(1, ())]
+    return [in_words(each.predicate) for each in results.implied(decision)]
 
 
 def test_only_files_of_which_a_part_could_be_skipped_are_worth_a_condition() -> None:
@@ -54,7 +57,7 @@ def test_only_files_of_which_a_part_could_be_skipped_are_worth_a_condition() -> 
     ):
         stats = FileStats(pa.array([rows], pa.int64()), pa.array([size], pa.int64()), known.column)
         stats.row_groups = pa.array([groups], pa.int32())
-        assert bool(run_passes(query, {1: stats}).implied) is expected, (groups, rows, size)
+        assert bool(results.implied(run_passes(query, {1: stats}))) is expected, (groups, rows, size)
 
 
 FOUND = [
@@ -135,12 +138,12 @@ FOUND = [
 def test_what_is_implied(condition: str, files: str, expected: list[str]) -> None:
     decision = implied(condition, files)
     assert words(decision) == expected
-    assert not {reason.code for reason in decision.reasons[1]} & {"pass-failed", "too-complex"}
+    assert not {reason.code for reason in decision[1].reasons} & {"pass-failed", "too-complex"}
 
 
 def test_only_files_that_are_left_count() -> None:
     decision = implied("Abs(a) < 50", "a: 0..10", "a: 5..40", "a: 60..100")
-    assert decision.kept[1].tolist() == [True, True, False]
+    assert results.kept(decision).tolist() == [True, True, False]
     assert words(decision) == []
     assert words(implied("Abs(a) < 50", "a: 0..10", "a: ?..? nulls=10", "a: 5..60")) == ["a < 50"]
 
@@ -169,10 +172,10 @@ def test_what_is_there_already_is_not_said_again() -> None:
     assert words(first) == ["a IS NULL OR a < 5", "b < 7"]
     scan = Scan(1, "t", "parquet", "", COLUMNS_OF_ALL)
     plan = Filter(predicate("Coalesce(a, 0) < 5 AND Abs(b) < 7", NAMED), scan)
-    for each in first.implied[1]:
+    for each in results.implied(first):
         plan = Filter(each.predicate, plan)
     stats = file_stats([entry("a: 0..100, b: 0..100", COLUMNS_OF_ALL)], COLUMNS_OF_ALL)
-    assert run_passes(Query(1, "late", plan), {1: stats}).implied == {}
+    assert results.implied(run_passes(Query(1, "late", plan), {1: stats})) == ()
 
 
 @pytest.mark.parametrize("state", ["declined", "decided", "random"])
@@ -181,22 +184,22 @@ def test_some_scans_are_left_alone(state: str) -> None:
     plan = Opaque("Sample", (Filter(predicate("Abs(a) < 5", NAMED), scan),), order_sensitive=state == "random")
     stats = file_stats([entry("a: 0..100", COLUMNS_OF_ALL)], COLUMNS_OF_ALL)
     query = Query(1, "early", plan)
-    assert add_implied_predicates(PassInput(query, {1: stats}, {1: np.ones(1, np.bool_)})).implied == {}
+    assert list(add_implied_predicates(PassInput.of(query, {1: stats}, {1: np.ones(1, np.bool_)}))) == []
     if state == "random":
         forced = run_passes(query, {1: stats}, passes=(_always(scan),))
-        assert forced.implied == {}
-        assert [r.code for r in forced.reasons[1]] == ["pass-failed"]
+        assert results.implied(forced) == ()
+        assert [r.code for r in forced[1].reasons] == ["pass-failed"]
 
 
 def _always(scan: Scan) -> Pass:
-    return Pass("x", lambda known: PassResult(implied={scan.id: (Implied(IsNotNull(NAMED["a"])),)}))
+    return Pass("x", lambda known: [(scan.id, AddPredicate(IsNotNull(NAMED["a"])))])
 
 
 def test_a_condition_that_is_too_large_is_named() -> None:
     long = " OR ".join(f"Abs(a) = {i}" for i in range(200))
     decision = implied(long, "a: 0..1000")
-    assert decision.implied == {}
-    assert [r.code for r in decision.reasons[1] if r.code == "too-complex"] == ["too-complex"]
+    assert results.implied(decision) == ()
+    assert [r.code for r in decision[1].reasons if r.code == "too-complex"] == ["too-complex"]
 
 
 def test_a_query_of_many_columns_is_cut_off() -> None:
@@ -205,8 +208,10 @@ def test_a_query_of_many_columns_is_cut_off() -> None:
     scan = Scan(1, "t", "parquet", "", columns)
     stats = FileStats(*(file_stats([entry("", columns)], columns).rows,) * 2, lambda column: None)
     decision = run_passes(Query(1, "early", Filter(predicate(condition, references(columns)), scan)), {1: stats})
-    assert len({c.name for e in decision.implied[1] for c in walk(e.predicate) if isinstance(c, Column)}) == COLUMNS
-    assert "too-complex" in {r.code for r in decision.reasons[1]}
+    assert (
+        len({c.name for e in results.implied(decision) for c in walk(e.predicate) if isinstance(c, Column)}) == COLUMNS
+    )
+    assert "too-complex" in {r.code for r in decision[1].reasons}
 
 
 @pytest.mark.parametrize(

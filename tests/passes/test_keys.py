@@ -10,13 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from secateur.decision.parts import AskAtRuntime
 from secateur.passes.contract import PassInput
 from secateur.passes.joins.join_keys import BITS, MOST_KEYS, JoinKeys, ask_join_keys
 from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import Call, Column, Compare
 from secateur.plan.nodes import Filter, Join, Query, Scan
 from secateur.plan.types import parse_type
+from secateur.reasons import Reason
 from secateur.stats.file_stats import ColumnStats, FileStats
+from tests.passes.results import parts
 
 KEY, TARGET = (Column(at, name, parse_type("bigint")) for at, name in ((1, "k"), (2, "f")))
 LIST = JoinKeys(0, True, KEY, TARGET, "dim")
@@ -88,18 +91,18 @@ def test_a_list_is_told_as_it_is_and_none_is_none() -> None:
 def test_what_a_condition_leaves_is_tried_out_where_asking_is_cheap(files: int, asked: bool) -> None:
     """By the usual guess a tenth of 100,000 keys is left, and then every file would be hit."""
     outcome = ask_join_keys(_star(files, rows_of_dim=100_000, condition=True))
-    assert (outcome.runtime.keys() == {2}) is asked
-    assert not ask_join_keys(_star(files, rows_of_dim=100_000, condition=False)).runtime
+    assert (parts(outcome, AskAtRuntime).keys() == {2}) is asked
+    assert not parts(ask_join_keys(_star(files, rows_of_dim=100_000, condition=False)), AskAtRuntime)
 
 
 def test_why_nobody_is_asked() -> None:
     """It would spare more than it costs, but not three times as much; where it spares less, nothing is said of it."""
     outcome = ask_join_keys(_star(500, rows_of_dim=1_000, condition=True))
-    assert not outcome.runtime
-    ((scan, reason),) = outcome.reasons
+    assert not parts(outcome, AskAtRuntime)
+    ((scan, reason),) = parts(outcome, Reason).items()
     assert (scan, reason.code) == (2, "join-keys-not-worth")
     assert "might spare 67% of the files of f" in reason.text
-    assert not ask_join_keys(_star(100, rows_of_dim=1_000, condition=True)).reasons
+    assert not ask_join_keys(_star(100, rows_of_dim=1_000, condition=True))
 
 
 def _star(files: int, rows_of_dim: int, *, condition: bool) -> PassInput:
@@ -109,7 +112,7 @@ def _star(files: int, rows_of_dim: int, *, condition: bool) -> PassInput:
     plan = Join("Inner", Compare("=", KEY, TARGET), side, fact, ref=1)
     lows = np.arange(files) * (rows_of_dim // files)
     stats = {1: _stats(np.array([0]), rows_of_dim), 2: _stats(lows, rows_of_dim // files)}
-    return PassInput(Query(1, "late", plan), stats, {id_: np.ones(s.count, np.bool_) for id_, s in stats.items()})
+    return PassInput.of(Query(1, "late", plan), stats, {id_: np.ones(s.count, np.bool_) for id_, s in stats.items()})
 
 
 def _stats(lows: np.ndarray, rows: int) -> FileStats:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from secateur.decision.parts import Keep
 from secateur.evaluate.evaluator import context_of
 from secateur.evaluate.range_sets import range_set
 from secateur.evaluate.subfiles import files_where, values_of
@@ -21,9 +22,10 @@ from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Column, Compare, Expression, Literal, conjuncts
 from secateur.plan.nodes import Filter, Query, Scan, Settings
 from secateur.plan.types import parse_type
-from secateur.stats.collect.narrowest_ranges import narrowest_ranges
 from secateur.stats.file_range_sets import FileRangeSets
 from secateur.stats.file_stats import ColumnStats, FileStats
+from secateur.stats.narrowest_ranges import narrowest_ranges
+from tests.passes.results import parts
 from tests.reason.generate import COLUMNS, Generator, Row, is_nan, truth
 from tests.reason.language import file_stats
 
@@ -80,9 +82,8 @@ def check(files: Sequence[Sequence[Row]], predicate: Expression, kept: Mask, aft
 
 def by_pass(predicate: Expression, stats: FileStats, kept: Mask) -> Mask:
     """What the pass keeps of a table."""
-    return prune_by_range_sets(PassInput(Query(0, "early", Filter(predicate, SCAN)), {0: stats}, {0: kept})).kept.get(
-        0, kept
-    )
+    known = PassInput.of(Query(0, "early", Filter(predicate, SCAN)), {0: stats}, {0: kept})
+    return parts(prune_by_range_sets(known), Keep).get(0, Keep(kept)).files
 
 
 @thorough
@@ -166,7 +167,7 @@ def test_ranges_are_looked_at_where_rows_are_not_known_one_by_one() -> None:
     x, scan = Column(1, "x", column.type), Scan(0, "t", "parquet", "", (column,))
     for value, expected in ((3, [False, False]), (5, [True, True])):
         query = Query(0, "early", Filter(Compare("=", x, Literal(value, column.type)), scan))
-        kept = prune_by_range_sets(PassInput(query, {0: stats}, {0: flags})).kept.get(0, flags)
+        kept = parts(prune_by_range_sets(PassInput.of(query, {0: stats}, {0: flags})), Keep).get(0, Keep(flags)).files
         assert kept.tolist() == expected
 
 

@@ -19,21 +19,23 @@ from secateur.evaluate.expression_ranges import EvalContext, range_of
 from secateur.evaluate.rules import RULES
 from secateur.evaluate.value_range import ValueRange
 from secateur.passes import run_passes
-from secateur.passes.contract import Limits
 from secateur.passes.filter import tree as tree_module
 from secateur.passes.filter.filter import narrow, prune
-from secateur.passes.filter.tree import Node, PruningTree
+from secateur.passes.filter.tree import PruningTree
+from secateur.passes.filter.tree_nodes import Node
+from secateur.passes.tuning import Tuning
 from secateur.plan.columns import Mask
 from secateur.plan.expressions import And, Call, Expression, Literal, Not, Or, conjuncts
 from secateur.plan.nodes import Filter, Query, Scan
 from secateur.plan.types import BOOLEAN
 from secateur.stats.file_stats import FileStats
+from tests.passes.results import kept
 from tests.reason.generate import COLUMNS, Generator
 from tests.reason.language import columns_of, entry, file_stats, predicate, references
 
 BY_ID = {c.id: c for c in COLUMNS}
-DEFAULT = Limits()
-NEVER = Limits(filter_seconds=1e9, file_seconds=1e9)
+DEFAULT = Tuning()
+NEVER = Tuning(filter_seconds=1e9, file_seconds=1e9)
 thorough = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 randoms = st.integers(0, 2**64).map(Random)
 
@@ -91,7 +93,7 @@ def test_the_tree_keeps_what_plain_evaluation_keeps(rng: Random) -> None:
         parts = tuple(draw.predicate(depth=4) for _ in range(rng.choice([1, 2, 4])))
         expected = plainly(parts, stats, kept)
         with steps(rng, jumping(rng)):
-            tree = PruningTree(parts, BY_ID, limits=NEVER)
+            tree = PruningTree(parts, BY_ID, tuning=NEVER)
             assert prune(tree, stats, kept).tolist() == expected.tolist(), " AND ".join(map(str, parts))
 
 
@@ -105,9 +107,9 @@ def test_a_cut_keeps_more_and_never_less(rng: Random) -> None:
         stats = file_stats([draw.entry(r) for r in rows], COLUMNS)
         parts = tuple(draw.predicate(depth=4) for _ in range(rng.choice([1, 2, 4])))
         expected = plainly(parts, stats, kept)
-        limits = Limits(rng.choice([0.0, 1.0, 1e9]), rng.choice([0.0, 0.01, 1.0]))
+        tuning = Tuning(rng.choice([0.0, 1.0, 1e9]), rng.choice([0.0, 0.01, 1.0]))
         with steps(rng, jumping(rng)):
-            tree = PruningTree(parts, BY_ID, limits=limits)
+            tree = PruningTree(parts, BY_ID, tuning=tuning)
             after = prune(tree, stats, kept)
         told = " AND ".join(map(str, parts))
         assert not (expected & ~after).any(), f"wrong skip: {told}"
@@ -172,8 +174,8 @@ def asked(text: str) -> Expression:
     return predicate(text, NAMES)
 
 
-def grown(condition: Expression, limits: Limits = DEFAULT) -> PruningTree:
-    return PruningTree(tuple(conjuncts(condition)), {c.id: c for c in PLAIN}, limits=limits)
+def grown(condition: Expression, tuning: Tuning = DEFAULT) -> PruningTree:
+    return PruningTree(tuple(conjuncts(condition)), {c.id: c for c in PLAIN}, tuning=tuning)
 
 
 def everything(stats: FileStats) -> Mask:
@@ -219,7 +221,7 @@ def test_what_a_file_costs_to_read_decides(
     stats: FileStats, clock: Clock, costly: Callable[[str, float], None]
 ) -> None:
     costly("slow", 1e-6)
-    tree = grown(asked("slow(y) >= 0"), replace(Limits(), file_seconds=1.0))
+    tree = grown(asked("slow(y) >= 0"), replace(Tuning(), file_seconds=1.0))
     prune(tree, stats, everything(stats))
     assert not find(tree, "slow").cut
 
@@ -280,7 +282,7 @@ def test_when_the_time_is_up_the_rest_is_kept(
     stats: FileStats, clock: Clock, costly: Callable[[str, float], None]
 ) -> None:
     costly("slow", 1e-6)
-    tree = grown(asked("slow(x) < 10"), Limits(filter_seconds=0.02))
+    tree = grown(asked("slow(x) < 10"), Tuning(filter_seconds=0.02))
     after = prune(tree, stats, everything(stats))
     assert 0 < tree.out_of_time < FILES
     assert 100 < np.count_nonzero(after) < FILES
@@ -297,8 +299,8 @@ def test_one_conjunct_that_breaks_does_not_spoil_the_others(stats: FileStats, mo
     monkeypatch.setattr(tree_module, "verdict_of", broken)
     condition = asked("y <> 7777 AND x < 10")
     decision = run_passes(Query(1, "early", Filter(condition, Scan(1, "t", "parquet", "", PLAIN))), {1: stats})
-    assert np.count_nonzero(decision.kept[1]) == 100
-    (reason,) = decision.reasons[1]
+    assert np.count_nonzero(kept(decision)) == 100
+    (reason,) = decision[1].reasons
     assert reason.code == "pass-failed"
     assert "7777" in reason.text
     assert "on purpose" in reason.text
@@ -307,18 +309,18 @@ def test_one_conjunct_that_breaks_does_not_spoil_the_others(stats: FileStats, mo
 def test_what_was_cut_off_is_said(stats: FileStats, clock: Clock, costly: Callable[[str, float], None]) -> None:
     costly("slow", 1e-6)
     query = Query(1, "early", Filter(asked("slow(y) >= 0 AND x < 3000"), Scan(1, "t", "parquet", "", PLAIN)))
-    (reason,) = run_passes(query, {1: stats}).reasons[1]
+    (reason,) = run_passes(query, {1: stats})[1].reasons
     assert reason.code == "cut-off"
     assert reason.text.startswith("(slow(y#2) >= 0) was given up: it took ")
     assert " files and ruled out none" in reason.text
-    assert run_passes(query, {1: stats}, limits=Limits(file_seconds=1.0)).reasons[1] == ()
+    assert run_passes(query, {1: stats}, tuning=Tuning(file_seconds=1.0))[1].reasons == ()
 
 
 def test_that_the_time_was_up_is_said(stats: FileStats, clock: Clock, costly: Callable[[str, float], None]) -> None:
     costly("slow", 1e-6)
     query = Query(1, "early", Filter(asked("slow(x) < 10"), Scan(1, "t", "parquet", "", PLAIN)))
-    decision = run_passes(query, {1: stats}, limits=Limits(filter_seconds=0.02))
-    assert [reason.code for reason in decision.reasons[1]] == ["out-of-time"]
+    decision = run_passes(query, {1: stats}, tuning=Tuning(filter_seconds=0.02))
+    assert [reason.code for reason in decision[1].reasons] == ["out-of-time"]
 
 
 def test_small_tables_are_never_cut(clock: Clock, costly: Callable[[str, float], None]) -> None:

@@ -9,9 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from secateur.passes.contract import Limits, PassInput
+from secateur.decision.parts import AskAtRuntime
+from secateur.passes.contract import PassInput
 from secateur.passes.limits.sorted_scans import SortedScan, below_sort, sorted_scans
 from secateur.passes.limits.topk_probe import TopKProbe, probe_topk
+from secateur.passes.tuning import Tuning
 from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import Alias, And, Call, Column, Compare, Expression, Literal, Opaque, Or
 from secateur.plan.nodes import (
@@ -29,16 +31,19 @@ from secateur.plan.nodes import (
     Union,
 )
 from secateur.plan.nodes import Opaque as OpaquePlan
+from secateur.plan.propagation import Propagation
 from secateur.plan.types import BOOLEAN, parse_type
+from secateur.reasons import Reason
 from secateur.session.runtime_answers import RuntimeAnswers
 from secateur.stats.file_stats import ColumnStats, FileStats
+from tests.passes.results import parts
 
 INT, DOUBLE = parse_type("int"), parse_type("double")
 X, Y = Column(1, "x", INT), Column(2, "y", INT)
 SCAN = Scan(0, "t", "parquet", "fp", (ScanColumn(1, "x", INT), ScanColumn(2, "y", INT)))
 OTHER = Scan(1, "u", "parquet", "fu", (ScanColumn(8, "k", INT),))
 ODD = Compare("=", Call("Pmod", (Y, Literal(2, INT)), INT), Literal(1, INT))
-SLOW = Limits(0.5, 1.0)
+SLOW = Tuning(0.5, 1.0)
 
 
 def top(child: Plan, count: int = 10, key: Expression = X, *, descending: bool = True) -> Plan:
@@ -53,11 +58,12 @@ def files(low: Sequence[int | None], high: Sequence[int | None], rows: Sequence[
 
 
 def waves(plan: Plan, stats: FileStats) -> tuple[TopKProbe | None, list[str]]:
-    known = PassInput(Query(1, "late", plan), {0: stats}, {0: np.ones(stats.count, np.bool_)}, SLOW)
+    known = PassInput.of(Query(1, "late", plan), {0: stats}, {0: np.ones(stats.count, np.bool_)}, SLOW)
     outcome = probe_topk(known)
-    wave = outcome.runtime.get(0)
+    asking = parts(outcome, AskAtRuntime).get(0)
+    wave = None if asking is None else asking.predicate
     assert wave is None or isinstance(wave, TopKProbe)
-    return wave, [reason.code for _, reason in outcome.reasons]
+    return wave, [part.code for _, part in outcome if isinstance(part, Reason)]
 
 
 STEPS = list(range(0, 40_000, 1000))
@@ -148,7 +154,7 @@ def pruned_by(other: Plan, side: Plan) -> Filter:
     ],
 )
 def test_what_a_wave_can_be_taken_through(below: Plan, found: bool) -> None:
-    one = below_sort(below, SortedScan(10, 0, SortKey(X, descending=True, nulls_first=False)))
+    one = below_sort(below, SortedScan(10, 0, SortKey(X, descending=True, nulls_first=False)), Propagation())
     assert isinstance(one, SortedScan) == found, one
     if isinstance(one, SortedScan):
         assert one.scan.id == 0
@@ -157,8 +163,8 @@ def test_what_a_wave_can_be_taken_through(below: Plan, found: bool) -> None:
 def test_a_filter_between_the_limit_and_the_sort_is_not_passed() -> None:
     sort = top(SCAN)
     assert isinstance(sort, Limit)
-    assert list(sorted_scans(Limit(10, Filter(ODD, sort.child)))) == []
-    assert len(list(sorted_scans(Limit(10, Project((X,), sort.child))))) == 1
+    assert list(sorted_scans(Limit(10, Filter(ODD, sort.child)), Propagation())) == []
+    assert len(list(sorted_scans(Limit(10, Project((X,), sort.child)), Propagation()))) == 1
 
 
 @pytest.mark.parametrize(

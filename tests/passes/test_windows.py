@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from secateur.decision.parts import Keep
 from secateur.evaluate.expression_ranges import range_of
 from secateur.evaluate.value_range import ValueRange
 from secateur.passes.contract import PassInput
@@ -19,6 +20,7 @@ from secateur.plan.expressions import Column
 from secateur.plan.nodes import GroupLimit, Query, Scan, SortKey
 from secateur.plan.types import parse_type
 from secateur.stats.file_stats import ColumnStats, FileStats
+from tests.passes.results import parts
 
 TEXT = parse_type("string")
 S = Column(1, "s", TEXT)
@@ -31,14 +33,14 @@ def test_a_bound_that_is_null_is_unknown_whoever_made_it(monkeypatch: pytest.Mon
     low, high = pa.array([b"a", b"y", b"c"]), pa.array([b"b", b"z", b"d"])
     known = ColumnStats(low, high, zeros, zeros, flags, flags)
     stats = FileStats(pa.array([2] * 3), pa.array([9] * 3), lambda column: known)
-    asked = PassInput(FIRST_TWO, {0: stats}, {0: np.ones(3, np.bool_)})
-    assert prune_by_window_topk(asked).kept[0].tolist() == [False, True, False]
+    asked = PassInput.of(FIRST_TWO, {0: stats}, {0: np.ones(3, np.bool_)})
+    assert parts(prune_by_window_topk(asked), Keep)[0].files.tolist() == [False, True, False]
 
     def careless(*args: Any) -> ValueRange | None:
         """A rule that leaves the upper bound of the last file NULL and does not say that it is unknown."""
         facts = range_of(*args)
         assert facts is not None
-        return replace(facts, high=replace(facts.high, values=pa.array([b"b", b"z", None]), heads=None))
+        return replace(facts, high=replace(facts.high, values=pa.array([b"b", b"z", None]), prefix_keys=None))
 
     monkeypatch.setattr(windows, "range_of", careless)
-    assert prune_by_window_topk(asked).kept[0].tolist() == [False, True, True]
+    assert parts(prune_by_window_topk(asked), Keep)[0].files.tolist() == [False, True, True]

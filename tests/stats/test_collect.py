@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
 import threading
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -15,6 +11,7 @@ from secateur.stats.collect import executor_job
 from secateur.stats.collect.collector import Collector, CollectReport, collect_listing
 from secateur.stats.collect.progress import Progress
 from secateur.stats.formats.parquet import ParquetTable
+from tests.fixtures import SparkProcess
 from tests.stats.lake import Lake, column, data
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -138,9 +135,7 @@ STOPPED = """
 """
 
 
-def test_a_stopped_session_is_a_report_and_no_exception(files: Lake) -> None:
+def test_a_stopped_session_is_a_report_and_no_exception(files: Lake, spark_process: SparkProcess) -> None:
     filled(files)
-    repository = Path(__file__).parents[2]
-    script = [sys.executable, "-c", textwrap.dedent(STOPPED), str(files.root)]
-    done = subprocess.run(script, cwd=repository, capture_output=True, text=True, check=False)
+    done = spark_process(STOPPED, files.root)
     assert done.returncode == 0, done.stderr

@@ -16,10 +16,10 @@ from secateur.evaluate.subfiles import values_of
 from secateur.plan.columns import ScanColumn
 from secateur.plan.types import parse_type
 from secateur.stats.collect.collector import CollectReport, collect_ranges
-from secateur.stats.collect.narrowest_ranges import narrowest_ranges
 from secateur.stats.file_range_sets import FileRangeSets
 from secateur.stats.formats.parquet import ParquetTable
 from secateur.stats.listing import Listing, Values
+from secateur.stats.narrowest_ranges import narrowest_ranges
 from tests.stats.lake import Lake, data
 
 NAN, INF = float("nan"), float("inf")

@@ -6,7 +6,7 @@ row of any table with a value in that range can: a *gap*. So a gap follows from 
 where it is worth to look, the *window*. Every rule for a function serves this way, and there is no second set of rules
 that could disagree with the first.
 
-The search is a bisection in many parts at once. The axis is cut into cells, most of them in the window::
+The search is a bisection in many parts at once. The ordinals is cut into cells, most of them in the window::
 
     year(ts) = 2024           window 2022 … 2026
     cells    |----|----|----|----|----|----|----|----|
@@ -63,9 +63,9 @@ Oracle = Callable[[pa.Array, pa.Array], Mask]
 
 
 def excluded_numbers(
-    predicate: Expression, column: ScanColumn, axis: Ordinals, window: Range | None, settings: Settings
+    predicate: Expression, column: ScanColumn, ordinals: Ordinals, window: Range | None, settings: Settings
 ) -> ExcludedRanges | None:
-    """The gaps of a column whose type has an axis, at least a cell of the window wide, None if there are none.
+    """The gaps of a column whose type has an ordinals, at least a cell of the window wide, None if there are none.
 
     >>> from secateur.plan.expressions import Call, Column, Compare
     >>> from secateur.plan.types import parse_type
@@ -76,21 +76,21 @@ def excluded_numbers(
     >>> excluded_numbers(below, ScanColumn(1, "a", int_), ordinals_of(int_), (0, 100), Settings()).ranges
     ((5, 2147483642),)
     """
-    first, last = window or axis.usual
-    edges = _edges(axis, first, last, predicate)
-    cells = list(zip(edges, [*(e - 1 for e in edges[1:]), axis.greatest], strict=True))
-    flags = _ask(predicate, column, settings, _ends(axis, cells), odd=True)
+    first, last = window or ordinals.usual
+    edges = _edges(ordinals, first, last, predicate)
+    cells = list(zip(edges, [*(e - 1 for e in edges[1:]), ordinals.greatest], strict=True))
+    flags = _ask(predicate, column, settings, _ends(ordinals, cells), odd=True)
     null, nan, may = bool(flags[0]), bool(flags[1]), flags[2:]
-    shares = [(axis.share(run, (first, last)), run) for run in _runs(cells, may)]
+    shares = [(ordinals.share(run, (first, last)), run) for run in _runs(cells, may)]
     found = [run for share, run in sorted(shares, reverse=True) if share >= 1 / CELLS][:GAPS]
     if not found:
         return None
 
     def ask(ranges: Sequence[Range]) -> Mask:
-        return _ask(predicate, column, settings, _ends(axis, ranges))
+        return _ask(predicate, column, settings, _ends(ordinals, ranges))
 
-    exact = _refined(sorted(found), cells, axis, (first, last), ask)
-    values = ((_end(axis, a, axis.least), _end(axis, b, axis.greatest)) for a, b in exact)
+    exact = _refined(sorted(found), cells, ordinals, (first, last), ask)
+    values = ((_end(ordinals, a, ordinals.least), _end(ordinals, b, ordinals.greatest)) for a, b in exact)
     return ExcludedRanges(tuple(values), null, nan)
 
 
@@ -142,32 +142,37 @@ def _after(count: int, array: pa.Array, value: int | None = None) -> pa.Array:
     return pa.concat_arrays([pa.array([value] * count, array.type), array]) if count else array
 
 
-def _ends(axis: Ordinals, ranges: Sequence[Range]) -> tuple[pa.Array, pa.Array]:
-    return axis.values([a for a, _ in ranges]), axis.values([b for _, b in ranges])
+def _ends(ordinals: Ordinals, ranges: Sequence[Range]) -> tuple[pa.Array, pa.Array]:
+    return ordinals.values([a for a, _ in ranges]), ordinals.values([b for _, b in ranges])
 
 
-def _end(axis: Ordinals, number: int, limit: int) -> Value:
-    return None if number == limit else axis.value(number)
+def _end(ordinals: Ordinals, number: int, limit: int) -> Value:
+    return None if number == limit else ordinals.value(number)
 
 
-def _edges(axis: Ordinals, first: int, last: int, predicate: Expression) -> list[int]:
+def _edges(ordinals: Ordinals, first: int, last: int, predicate: Expression) -> list[int]:
     """Where cells begin: evenly in the window, outside of it farther and farther apart, and at the query's literals."""
     width = max(last - first, 1)
-    edges = {axis.least, first, last + 1, *axis.evenly(first, last, CELLS)}
+    edges = {ordinals.least, first, last + 1, *ordinals.evenly(first, last, CELLS)}
     step = width
-    while step < axis.greatest - axis.least:
+    while step < ordinals.greatest - ordinals.least:
         edges |= {first - step, last + 1 + step}
         step *= 4
     for value in _literals(predicate):
-        place = axis.number(value)
+        place = ordinals.number(value)
         if place is not None:
             edges |= {place, place + 1}
             # Where adding or subtracting it would overflow.
             size = abs(place)
-            edges |= {axis.least + size, axis.least + size + 1, axis.greatest - size, axis.greatest - size + 1}
-    if axis.modelled:
-        edges |= {axis.modelled[0], axis.modelled[1] + 1}
-    return sorted(e for e in edges if axis.least <= e <= axis.greatest)
+            edges |= {
+                ordinals.least + size,
+                ordinals.least + size + 1,
+                ordinals.greatest - size,
+                ordinals.greatest - size + 1,
+            }
+    if ordinals.modelled:
+        edges |= {ordinals.modelled[0], ordinals.modelled[1] + 1}
+    return sorted(e for e in edges if ordinals.least <= e <= ordinals.greatest)
 
 
 def _literals(predicate: Expression) -> Iterable[Value]:
@@ -198,10 +203,10 @@ class _End:
     def outward(self) -> int:
         return 1 if self.far > self.near else -1
 
-    def places(self, axis: Ordinals, count: int) -> list[int]:
+    def places(self, ordinals: Ordinals, count: int) -> list[int]:
         """Where to look next, going outward: the neighbour first, then round numbers up to ``far``."""
         width, up = abs(self.far - self.near), self.far > self.near
-        unit = axis.unit(max(width // count, 1))
+        unit = ordinals.unit(max(width // count, 1))
         if up:  # the gap's last value, so that the next one is round
             between = range((self.near // unit + 1) * unit - 1, self.far, unit)
         else:
@@ -228,7 +233,11 @@ class _End:
 
 
 def _refined(
-    gaps: Sequence[Range], cells: Sequence[Range], axis: Ordinals, window: Range, ask: Callable[[Sequence[Range]], Mask]
+    gaps: Sequence[Range],
+    cells: Sequence[Range],
+    ordinals: Ordinals,
+    window: Range,
+    ask: Callable[[Sequence[Range]], Mask],
 ) -> list[Range]:
     """The gaps with those ends that lie in the window moved as far out as can be shown."""
     before, after = {b: a for a, b in cells}, dict(cells)  # each cell's other end
@@ -241,7 +250,7 @@ def _refined(
     for _ in range(ROUNDS):
         if not moving:
             break
-        places = [end.places(axis, ENTRIES // len(moving)) for end in moving]
+        places = [end.places(ordinals, ENTRIES // len(moving)) for end in moving]
         may = ask([r for end, at in zip(moving, places, strict=True) for r in end.ranges(at)])
         parts = np.split(may, np.cumsum([len(at) for at in places])[:-1])
         moving = [end for end, at, part in zip(moving, places, parts, strict=True) if end.moved(at, part)]

@@ -106,7 +106,7 @@ def column_source(column: Column, columns: Columns) -> ScanColumn | None:
 
 
 def constant(value: object, type_: DataType, count: int) -> ValueRange | None:
-    """The facts of a literal."""
+    """The range of a literal."""
     domain = type_.domain
     if domain is None:
         return None

@@ -26,7 +26,7 @@ from secateur.evaluate.in_lists import Positions, at_most, plain, search, take
 from secateur.evaluate.value_range import Numbers, ValueRange, flags_at
 from secateur.evaluate.verdict import Flags
 from secateur.plan.types import DataType
-from secateur.stats.collect.narrowest_ranges import gap_widths, largest
+from secateur.stats.narrowest_ranges import gap_widths, largest
 
 Ends: TypeAlias = Numbers | pa.Array
 
@@ -177,35 +177,6 @@ def compact(values: RangeSet, most: int) -> RangeSet:
     open_ = largest(gap_widths(_arrow(values.high)[:-1], _arrow(values.low)[1:]), most)
     firsts, lasts = np.concatenate([[0], open_ + 1]), np.concatenate([open_, [len(values) - 1]])
     return replace(values, low=take(values.low, firsts), high=take(values.high, lasts))
-
-
-def grown(values: RangeSet, more: Sequence[Any], most: int) -> RangeSet:
-    """A set that holds more values, each taken in where that widens the whole least.
-
-    A value that is in no range becomes one of its own; if that is one too many, the smallest gap is closed, be it next
-    to the value or elsewhere. Values that are gone stay: a set may hold more than there is.
-
-    >>> from secateur.plan.types import parse_type
-    >>> begin = range_set(parse_type("int"), [(3, 5), (10, 20), (23, 27)])
-    >>> grown(begin, [6], 3).pairs(), grown(begin, [6, 13, 15, 52], 3).pairs()
-    ([(3, 6), (10, 20), (23, 27)], [(3, 6), (10, 27), (52, 52)])
-    """
-    for value in more:
-        values = compact(union([values, range_set(values.type, [(value, value)])]), most)
-    return values
-
-
-def covers(wanted: RangeSet, other: RangeSet) -> bool:
-    """Whether everything in the other one is in ``wanted``."""
-    if (other.nan and not wanted.nan) or (other.null and not wanted.null):
-        return False
-    if not len(other):
-        return True
-    if not len(wanted):
-        return False
-    first = search(wanted.high, other.high)
-    inside = first < len(wanted)
-    return bool(np.all(inside & at_most(take(wanted.low, np.minimum(first, len(wanted) - 1)), other.low)))
 
 
 def merged(type_: DataType, low: Ends, high: Ends, *, nan: bool = False, null: bool = False) -> RangeSet:

@@ -54,7 +54,7 @@ class Bound:
 
     values: Numbers | pa.Array
     unknown: Flags
-    heads: PrefixKeys | None = None
+    prefix_keys: PrefixKeys | None = None
     """Of texts, to compare them faster."""
 
     @cached_property
@@ -73,9 +73,11 @@ class Bound:
         """Where ``bound op value`` holds or the bound is unknown."""
         if isinstance(self.values, np.ndarray):
             return either(COMPARE[op](self.values, value), self.unknown)
-        if self.heads is not None:
+        if self.prefix_keys is not None:
             texts = self.values
-            holds = self.heads.compare(op, value, lambda places: _compare(op, texts.take(pa.array(places)), value))
+            holds = self.prefix_keys.compare(
+                op, value, lambda places: _compare(op, texts.take(pa.array(places)), value)
+            )
             return either(holds, self.unknown)
         return either(_compare(op, self.values, value), self.unknown)
 
@@ -91,7 +93,7 @@ class Bound:
 
     def at(self, where: Where) -> Bound:
         """The same for some of the entries."""
-        heads = self.heads and self.heads.at(where)
+        heads = self.prefix_keys and self.prefix_keys.at(where)
         return Bound(_at(self.values, where), flags_at(self.unknown, where), heads)
 
     def known_entries(self, where: npt.NDArray[np.int64] | None, instead: Any) -> Numbers | pa.Array:

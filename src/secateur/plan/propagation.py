@@ -182,9 +182,10 @@ class Propagation:
         kind = join_kind(join.kind)
         why = f"the {kind.words} join below gives rows of its other side in any case"
         for child, side in ((join.left, kind.left), (join.right, kind.right)):
-            alone = side.restrictable
-            arrives = alone and side.preserved
-            yield Passage(child, partial(self._own, child), why, alone, subset=alone, arrives=arrives, side=side)
+            subset = side.restrictable and not kind.may_fail
+            arrives = subset and side.preserved
+            own = partial(self._own, child)
+            yield Passage(child, own, why, side.restrictable, subset=subset, arrives=arrives, side=side)
 
     def _own(self, child: Plan, e: Expression) -> Expression | None:
         return e if self.is_of(e, child) else None

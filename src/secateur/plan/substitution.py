@@ -6,7 +6,7 @@ Aggregate [year(day#1) AS y#5]          y#5 + 1     ->     year(day#1) + 1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -101,12 +101,6 @@ def is_strict(e: Expression) -> bool:
 def is_null(e: Expression) -> bool:
     """Whether it is NULL itself."""
     return isinstance(e, Literal) and e.value is None
-
-
-def through(project: Project) -> Callable[[Expression], Expression]:
-    """What makes an expression over a projection's outputs one over its input."""
-    computed = computed_by(project.outputs)
-    return lambda e: substituted(e, computed)
 
 
 def computed_by(outputs: Sequence[Expression]) -> dict[int, Expression]:

@@ -71,12 +71,12 @@ class History:
     def summaries(self) -> tuple[Summary, ...]:
         """Oldest first."""
         with self._lock:
-            return tuple(story.told(query) for query, story in self._stories.items())
+            return tuple(story.summary(query) for query, story in self._stories.items())
 
     def explained(self, query: int) -> Summary:
         """The summary of a query that was explained, once."""
         with self._lock:
-            return (self._explained.pop(query, None) or _Story()).told(query)
+            return (self._explained.pop(query, None) or _Story()).summary(query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class _Story:
     planning: PlanningTime = field(default_factory=PlanningTime)
     reasons: tuple[Reason, ...] = ()
 
-    def told(self, query: int) -> Summary:
+    def summary(self, query: int) -> Summary:
         return Summary(query, tuple(self.scans.values()), self.planning, self.reasons)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from secateur.report.text import size_text, told_by_joins
+from secateur.report.text import join_lines, size_text
 
 if TYPE_CHECKING:
     from secateur.report.summary import ScanSummary, Summary
@@ -28,7 +28,7 @@ def render_html(summary: Summary) -> str:
 
 def _row(scan: ScanSummary) -> str:
     how = [f"{p.name}: {p.files_before:,} → {p.files_after:,}" for p in scan.passes if p.files_after < p.files_before]
-    how += told_by_joins(scan)
+    how += join_lines(scan)
     how += [f"implied: {condition}" for condition in scan.implied]
     for step in scan.runtime:
         done = "" if step.files_after is None else f", {step.files_before:,} → {step.files_after:,} at run time"

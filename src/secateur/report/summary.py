@@ -10,6 +10,8 @@ from typing import Any
 
 from secateur.decision.records import JoinRecord, PassRecord
 from secateur.reasons import Reason
+from secateur.report.html import render_html
+from secateur.report.text import render_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +117,7 @@ class Summary:
         return {**plain, "scans": list(plain["scans"]), "reasons": list(plain["reasons"])}
 
     def __str__(self) -> str:
-        from secateur.report.text import render_text
-
         return render_text(self)
 
     def _repr_html_(self) -> str:
-        from secateur.report.html import render_html
-
         return render_html(self)

@@ -69,7 +69,7 @@ def _scan(scan: ScanSummary) -> list[str]:
         for done in scan.passes
         if done.files_after < done.files_before
     ]
-    lines += [f"    {told}" for told in told_by_joins(scan)]
+    lines += [f"    {told}" for told in join_lines(scan)]
     for condition in scan.implied:
         lines += _wrapped(f"implied: {condition}", "    ")
     for step in scan.runtime:
@@ -85,11 +85,11 @@ def _scan(scan: ScanSummary) -> list[str]:
     return lines
 
 
-def told_by_joins(scan: ScanSummary) -> list[str]:
+def join_lines(scan: ScanSummary) -> list[str]:
     """What the tables that it joins with told a scan, and what came of it.
 
     >>> from secateur.report.summary import *
-    >>> told_by_joins(ScanSummary("lineitem", "parquet", joins=(JoinRecord("part", "l_partkey", 14, 1000, 50),)))
+    >>> join_lines(ScanSummary("lineitem", "parquet", joins=(JoinRecord("part", "l_partkey", 14, 1000, 50),)))
     ['part → lineitem, l_partkey in 14 ranges, 1,000 → 50 files']
     """
     return [

@@ -1,14 +1,12 @@
 """What the JVM is asked before a decision: the values of expressions on the constants that files hold.
 
-The decider answers a request with questions instead of edits, the JVM evaluates them and asks again, with the values.
+The decider answers a request with requests instead of edits, the JVM evaluates them and asks again, with the values.
 Values are kept, so that an expression is evaluated once for the same constants (see
 :mod:`secateur.evaluate.constant_folding`).
 """
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,11 +25,13 @@ from secateur.evaluate.constant_folding import (
     columns_of,
     distinct_rows,
 )
+from secateur.passes.analysis import QueryAnalysis
 from secateur.passes.filter.filter import narrow
-from secateur.passes.filter.predicates import Predicate, order_sensitive_scans, scan_predicates
+from secateur.passes.filter.predicates import Predicate
 from secateur.plan.expressions import Column, Expression, Opaque, children, walk, with_children
 from secateur.plan.nodes import Query, Scan
 from secateur.plan.values import decode_value, encode_value
+from secateur.recent import Recent
 from secateur.stats.file_stats import FileStats
 
 Values = dict[Row, Any]
@@ -43,7 +43,7 @@ _PENDING = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class FoldingRequest:
     """An expression and the rows of constants that it is to be evaluated on; ``known`` are those that it was before."""
 
     expression: Evaluable
@@ -56,7 +56,7 @@ class Question:
         return [row for row in self.rows if row not in self.known]
 
     def to_wire(self) -> dict[str, Any]:
-        """As the JVM reads it (see :mod:`secateur.bridge.wire`)."""
+        """As the JVM reads it (see :mod:`secateur.bridge.decode`)."""
         columns = ["/".join(map(str, (c.id, *c.positions))) for c in self.columns]
         types = [c.type for c in self.columns]
         rows = [[encode_value(v, t) for v, t in zip(row, types, strict=True)] for row in self.missing]
@@ -72,21 +72,19 @@ class ConstantFolding:
     """Finds what to ask for a query, and keeps what was answered."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Values] = OrderedDict()
-        self._pending: OrderedDict[int, list[Question]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._known: Recent[str, Values] = Recent(_EXPRESSIONS)
+        self._pending: Recent[int, list[FoldingRequest]] = Recent(_PENDING)
 
-    def of(self, query: Query, stats: Mapping[int, FileStats]) -> list[Question]:
-        """Every question of the query, with the values that are known already."""
-        found: dict[int, Question] = {}
-        predicates, order_sensitive = scan_predicates(query), order_sensitive_scans(query)
-        for scan in query.scans():
-            if scan.id in stats and scan.id not in order_sensitive and not scan.decided:
-                for question in self._of_scan(query, scan, predicates[scan.id], stats[scan.id]):
-                    found[question.expression.ref] = question
+    def of(self, analysis: QueryAnalysis, stats: Mapping[int, FileStats]) -> list[FoldingRequest]:
+        """Every request of the query, with the values that are known already."""
+        found: dict[int, FoldingRequest] = {}
+        for scan in analysis.query.scans():
+            if scan.id in stats and scan.id not in analysis.order_sensitive and not scan.decided:
+                for request in self._of_scan(analysis.query, scan, analysis.predicate(scan), stats[scan.id]):
+                    found[request.expression.ref] = request
         return list(found.values())
 
-    def _of_scan(self, query: Query, scan: Scan, predicate: Predicate, stats: FileStats) -> list[Question]:
+    def _of_scan(self, query: Query, scan: Scan, predicate: Predicate, stats: FileStats) -> list[FoldingRequest]:
         asked = [(conjunct, tuple(candidates(conjunct))) for conjunct in predicate]
         if not any(parts for _, parts in asked):
             return []
@@ -100,7 +98,7 @@ class ConstantFolding:
             wanted = columns_of(expression)
             rows = distinct_rows(wanted, left, columns)
             if rows is not None:
-                found.append(Question(expression, wanted, tuple(rows), self._values(query, expression, wanted)))
+                found.append(FoldingRequest(expression, wanted, tuple(rows), self._values(query, expression, wanted)))
         return found
 
     def _values(self, query: Query, expression: Expression, wanted: Sequence[Column]) -> Values:
@@ -109,37 +107,28 @@ class ConstantFolding:
             return {}
         # By its text: -0.0 and 0.0 are equal, but not the same.
         key = f"{query.settings.digest} {_without_ids(expression, wanted)!r}"
-        with self._lock:
-            if len(self._known.get(key, ())) > _MOST_VALUES:
-                del self._known[key]
-            values = self._known.setdefault(key, {})
-            self._known.move_to_end(key)
-            while len(self._known) > _EXPRESSIONS:
-                self._known.popitem(last=False)
-        return values
+        if len(self._known.peek(key) or ()) > _MOST_VALUES:
+            self._known.pop(key)
+        return self._known.setdefault(key, dict)
 
-    def ask(self, call: int, questions: Sequence[Question]) -> list[dict[str, Any]]:
-        """The questions that are open, as the JVM reads them; they are remembered until it answers."""
-        waiting = [question for question in questions if question.missing]
+    def ask(self, call: int, requests: Sequence[FoldingRequest]) -> list[dict[str, Any]]:
+        """The requests that are open, as the JVM reads them; they are remembered until it answers."""
+        waiting = [request for request in requests if request.missing]
         if not waiting:
             return []
-        with self._lock:
-            self._pending[call] = waiting
-            while len(self._pending) > _PENDING:
-                self._pending.popitem(last=False)
-        return [question.to_wire() for question in waiting]
+        self._pending.put(call, waiting)
+        return [request.to_wire() for request in waiting]
 
     def answer(self, call: int, answers: Sequence[Sequence[object]]) -> dict[int, Evaluated]:
-        """Takes in what the JVM answered: for each question that was asked, the value on each row."""
-        with self._lock:
-            waiting = self._pending.pop(call, [])
+        """Takes in what the JVM answered: for each request that was asked, the value on each row."""
+        waiting = self._pending.pop(call) or []
         found = {}
-        for question, values in zip(waiting, answers, strict=False):
-            missing = question.missing
+        for request, values in zip(waiting, answers, strict=False):
+            missing = request.missing
             if len(values) == len(missing):
-                decoded = zip(missing, (_decoded(v, question.expression) for v in values), strict=True)
-                question.known.update((row, v) for row, v in decoded if v is not NO_TIME)
-            found[question.expression.ref] = question.evaluated()
+                decoded = zip(missing, (_decoded(v, request.expression) for v in values), strict=True)
+                request.known.update((row, v) for row, v in decoded if v is not NO_TIME)
+            found[request.expression.ref] = request.evaluated()
         return found
 
 

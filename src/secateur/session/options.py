@@ -9,7 +9,10 @@ from typing import Any
 
 from secateur.errors import OptionError
 from secateur.passes import PASSES
+from secateur.passes.tuning import Tuning
+from secateur.stats.registry import StatisticsSettings
 
+_TUNING, _STATISTICS = Tuning(), StatisticsSettings()
 PREFIX = "spark.secateur."
 PASS_NAMES = tuple(technique.name for technique in PASSES)
 
@@ -28,22 +31,34 @@ class Options:
     """Which techniques run."""
     budget_ms: int = 1000
     """How long deciding may take, in milliseconds; after that the query runs unpruned."""
-    filter_budget_ms: int = 500
+    filter_budget_ms: int = round(_TUNING.filter_seconds * 1000)
     """How long filtering may take of it, in milliseconds; files that were not looked at by then are read."""
-    filter_file_ms: int = 1
+    filter_file_ms: int = round(_TUNING.file_seconds * 1000)
     """How long reading a file takes, roughly, in ms: a condition that costs more than it saves is given up."""
-    join_ranges: int = 1000
+    join_ranges: int = _TUNING.join_ranges
     """How many ranges of values one table tells another at most, of those that a join column takes in its files."""
-    limit_driver_bytes: int = 1 << 20
+    limit_driver_bytes: int = _TUNING.driver_bytes
     """How large the files may be, together, that the driver reads itself for a LIMIT, without a Spark job; 0: none."""
-    stats_auto: bool = True
+    stats_auto: bool = _STATISTICS.collect
     """Whether statistics of a table are collected in the background when a query first meets it."""
-    stats_dir: str = ""
+    stats_dir: str = _STATISTICS.folder
     """A directory for the statistics of all tables; empty: a ``_secateur`` folder in each table's directory."""
-    stats_write: str = "auto"
+    stats_write: str = _STATISTICS.write
     """Who writes statistics: ``auto`` (queries on local disks and HDFS, elsewhere ``collect`` only), always, never."""
     history: int = 100
     """How many summaries ``pruner.history`` keeps."""
+
+    @property
+    def tuning(self) -> Tuning:
+        """What the passes may spend."""
+        return Tuning(
+            self.filter_budget_ms / 1000, self.filter_file_ms / 1000, self.join_ranges, self.limit_driver_bytes
+        )
+
+    @property
+    def statistics(self) -> StatisticsSettings:
+        """How statistics are collected and kept."""
+        return StatisticsSettings(self.stats_auto, self.stats_dir, self.stats_write)
 
 
 def _boolean(text: str) -> bool:

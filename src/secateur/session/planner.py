@@ -10,38 +10,61 @@ import json
 import logging
 import time
 import traceback
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from secateur.bridge.wire import decode_query, encode_edit, encode_mask, encode_runtime
+from secateur.bridge.decode import decode_query
+from secateur.bridge.encode import encode_edit, encode_mask
+from secateur.decision.merge import Decision
+from secateur.decision.parts import AskAtRuntime
 from secateur.errors import OptionError, SecateurError, WireError
 from secateur.evaluate.constant_folding import Evaluated
-from secateur.passes import Decision, run_passes
-from secateur.passes.contract import Limits
-from secateur.passes.filter.filter import filter_entries
-from secateur.passes.filter.manifests import open_groups
-from secateur.passes.filter.predicates import scan_predicate
-from secateur.passes.joins.links import joining_columns
-from secateur.plan.columns import Mask
-from secateur.plan.expressions import Column, Expression
-from secateur.plan.expressions import walk as parts_of
-from secateur.plan.nodes import Filter, GroupLimit, Project, Query, Scan, Settings, Sort, walk
-from secateur.plan.wording import in_words
+from secateur.passes import run_passes
+from secateur.passes.analysis import QueryAnalysis
+from secateur.plan.nodes import Query, Scan, Settings
+from secateur.recent import Recent
 from secateur.report.history import Draft, History
-from secateur.report.summary import RuntimeStep, ScanSummary
-from secateur.report.text import size_text
+from secateur.report.scan_summary import scan_summary
 from secateur.session.constant_folding import ConstantFolding
 from secateur.session.options import Options, parse_option, parse_options
 from secateur.session.runtime_answers import RuntimeAnswers, files_to_skip
-from secateur.stats.file_stats import FileStats, sum_of
-from secateur.stats.formats.readers import PartialTable, Table, decode_source
+from secateur.session.wanted_parts import wanted_parts
+from secateur.stats.file_stats import FileStats
+from secateur.stats.formats.readers import Table, decode_source
 from secateur.stats.registry import Registry
 
 log = logging.getLogger("secateur")
+
+_CALLS = 256
+"""How many planning steps may wait for what they asked the JVM for."""
+
+
+@dataclass(slots=True)
+class PlanningCall:
+    """One planning step of a query: the plan is sent and decoded once, then only what is new is sent."""
+
+    id: int
+    analysis: QueryAnalysis
+    options: Options
+    evaluated: dict[int, Evaluated] = field(default_factory=dict)
+    """What Spark made of expressions over constants."""
+    was_evaluated: bool = False
+    tables: dict[int, Table] = field(default_factory=dict)
+    """What is known of the files of each open scan, by its id."""
+    python_ns: int = 0
+
+    @property
+    def query(self) -> Query:
+        return self.analysis.query
+
+    @property
+    def open_scans(self) -> list[Scan]:
+        """The scans whose files can be narrowed."""
+        return [scan for scan in self.query.scans() if scan.open]
 
 
 class Planner:
@@ -50,8 +73,9 @@ class Planner:
     def __init__(self, registry: Registry, history: History) -> None:
         self._registry = registry
         self._history = history
-        self._questions = ConstantFolding()
-        self._awaited = RuntimeAnswers()
+        self._calls: Recent[int, PlanningCall] = Recent(_CALLS)
+        self._constants = ConstantFolding()
+        self._runtime_answers = RuntimeAnswers()
 
     def answer(self, text: str) -> str:
         """The answer to one request, whatever it is."""
@@ -79,68 +103,79 @@ class Planner:
             return _failed("decide-failed", f"the query ran unpruned, please report this: {said}")
 
     def _decide(self, request: dict[str, Any], start: int) -> dict[str, Any]:
-        options = _options(tuple(request["options"].items()))
-        query = decode_query(request)
-        open_scans = [s for s in query.scans() if s.open]
+        """What is still needed to decide, or else the edits."""
+        if request["op"] == "decide":
+            options = _options(tuple(request["options"].items()))
+            call = PlanningCall(request["call"], QueryAnalysis(decode_query(request)), options)
+        else:
+            known = self._calls.pop(request["call"])
+            if known is None:
+                raise WireError("too many queries are being planned at once, so the plan of this one was forgotten")
+            call = known
+        needed = self._needed(call, request)
+        if needed is not None:
+            call.python_ns += time.perf_counter_ns() - start
+            self._calls.put(call.id, call)
+            return needed
+        return {"edits": self._edits(call, start)}
+
+    def _needed(self, call: PlanningCall, request: dict[str, Any]) -> dict[str, Any] | None:
+        """What the JVM has to send or to evaluate before this call can be decided, None if nothing."""
+        scans, settings = call.open_scans, call.options.statistics
         sources = [decode_source(wire, self._registry.source) for wire in request.get("listings", ())]
-        need = self._registry.admit(sources, {s.listing for s in open_scans})
-        if need:
-            return {"need": sorted(need), "have": self._registry.relatives(need)}
-        self._history.limit = options.history
+        missing = self._registry.admit(sources, {scan.listing for scan in scans})
+        if missing:
+            return {"need": sorted(missing), "have": self._registry.relatives(missing)}
         for part in request.get("parts", ()):
-            self._registry.extend(part, options)
-        tables = {s.id: self._registry.table(s.listing, options) for s in open_scans}
-        parts = wanted_parts(query, [(s, tables[s.id]) for s in open_scans], options)
+            self._registry.extend(part, settings)
+        call.tables = {scan.id: self._registry.table(scan.listing, settings) for scan in scans}
+        parts = wanted_parts(call.analysis, [(scan, call.tables[scan.id]) for scan in scans], call.options.passes)
         if parts:
             return {"need": parts}
-        stats = {id_: t.files for id_, t in tables.items()}
-        evaluated, questions = self._evaluated(request, query, stats)
-        if questions:
-            return {"evaluate": questions}
-        if evaluated:  # what is known of a query goes by its identity
-            query = replace(query, settings=replace(query.settings, evaluated=evaluated))
-        limits = Limits(
-            filter_seconds=options.filter_budget_ms / 1000,
-            file_seconds=options.filter_file_ms / 1000,
-            ranges=options.join_ranges,
-            driver_bytes=options.limit_driver_bytes,
-        )
-        decision = run_passes(query, stats, enabled=options.passes, limits=limits)
-        edits = [
-            encode_edit(
-                s,
-                decision.kept[s.id],
-                decision.implied.get(s.id, ()),
-                counted=s.id in decision.counted,
-                relies=decision.relies.get(s.id, ()),
-                runtime=self._asked(query, s, decision),
-                first=decision.first.get(s.id),
-                driver=s.id in decision.driver,
-            )
-            for s in open_scans
-            if s.id in decision.implied
-            or s.id in decision.runtime
-            or s.id in decision.first
-            or s.id in decision.driver
-            or np.count_nonzero(decision.kept[s.id]) < np.count_nonzero(s.kept(len(decision.kept[s.id])))
-        ]
-        scans = {s.id: self._summary(query, s, tables[s.id], decision, options) for s in open_scans}
-        self._history.note(request["call"], Draft(scans, time.perf_counter_ns() - start))
-        return {"edits": edits}
+        stats = {id_: table.files for id_, table in call.tables.items()}
+        questions = self._evaluated(call, request.get("values"), stats)
+        return {"evaluate": questions} if questions else None
+
+    def _edits(self, call: PlanningCall, start: int) -> list[dict[str, Any]]:
+        """Decides, and notes for the summary what was decided."""
+        self._history.limit = call.options.history
+        scans, options, analysis = call.open_scans, call.options, call.analysis
+        if call.evaluated:  # what follows from a query may follow from these, too
+            analysis = analysis.under(replace(call.query.settings, evaluated=call.evaluated))
+        tables = call.tables
+        stats = {id_: table.files for id_, table in tables.items()}
+        decision = run_passes(
+            analysis.query, stats, enabled=options.passes, tuning=options.tuning, analysis=analysis
+        )  # fmt: skip
+        edits = [self._edit(analysis.query, scan, decision) for scan in scans]
+        waiting = {scan.id: self._registry.waiting(scan.listing, scan.table) for scan in scans}
+        summaries = {s.id: scan_summary(analysis, s, tables[s.id], decision[s.id], waiting[s.id]) for s in scans}
+        self._history.note(call.id, Draft(summaries, call.python_ns + time.perf_counter_ns() - start))
+        return [edit for edit in edits if edit is not None]
+
+    def _edit(self, query: Query, scan: Scan, decision: Decision) -> dict[str, Any] | None:
+        """What the JVM is to change about a scan."""
+        decided = decision[scan.id]
+        asking, id_ = decided.one(AskAtRuntime), ""
+        if asking is not None and decided.kept is not None:
+            id_ = self._runtime_answers.remember(asking.predicate, scan, decided.kept, query.settings)
+        return encode_edit(scan, decided, id_)
 
     def _evaluated(
-        self, request: dict[str, Any], query: Query, stats: Mapping[int, FileStats]
-    ) -> tuple[Mapping[int, Evaluated], list[dict[str, Any]]]:
-        """What Spark made of expressions over constants, or what it is to be asked first."""
+        self, call: PlanningCall, values: list[Any] | None, stats: Mapping[int, FileStats]
+    ) -> list[dict[str, Any]]:
+        """Takes in what Spark made of expressions over constants, and returns what it is to be asked first."""
         try:
-            known = self._questions.of(query, stats)
-            if "values" not in request and (open_ := self._questions.ask(request["call"], known)):
-                return {}, open_
-            answered = self._questions.answer(request["call"], request.get("values", ()))
-            return {q.expression.ref: q.evaluated() for q in known} | answered, []
+            known = self._constants.of(call.analysis, stats)
+            if values is None and not call.was_evaluated and (open_ := self._constants.ask(call.id, known)):
+                return open_
+            call.evaluated |= {q.expression.ref: q.evaluated() for q in known}
+            if values is not None:
+                call.was_evaluated = True
+                call.evaluated |= self._constants.answer(call.id, values)
         except Exception:  # then the rules have to do
             log.warning("expressions over constants were not evaluated", exc_info=True)
-            return {}, []
+        return []
 
     def _files(self, request: dict[str, Any]) -> dict[str, Any]:
         """The files of a scan that hold none of the values that became known at run time."""
@@ -151,129 +186,13 @@ class Planner:
         settings = Settings(conf["time_zone"], conf["ansi"], conf["case_sensitive"])
         return {"fp": request["fp"], "skip": encode_mask(files_to_skip(table.files, request["lists"], settings))}
 
-    def _asked(self, query: Query, scan: Scan, decision: Decision) -> dict[str, Any] | None:
-        """What the scan is to ask while the query runs."""
-        asked = decision.runtime.get(scan.id)
-        if asked is None:
-            return None
-        return encode_runtime(self._awaited.remember(asked, scan, decision.kept[scan.id], query.settings), asked)
-
     def _runtime(self, request: dict[str, Any]) -> dict[str, Any]:
         """The files of a scan that are not needed, now that the values it waited for are known."""
         table = self._registry.known(request["fp"])
-        if table is None or self._awaited.fingerprint(request["id"]) != request["fp"]:
+        if table is None or self._runtime_answers.fingerprint(request["id"]) != request["fp"]:
             raise SecateurError("the statistics that the query was planned with are not in memory any more")
-        skip, told = self._awaited.answer(request["id"], request["values"], table.files)
+        skip, told = self._runtime_answers.answer(request["id"], request["values"], table.files)
         return {"fp": request["fp"], "skip": encode_mask(skip), "skipped": int(np.count_nonzero(skip)), "told": told}
-
-    def _summary(self, query: Query, scan: Scan, table: Table, decision: Decision, options: Options) -> ScanSummary:
-        kept = decision.kept[scan.id]
-        reasons = decision.reasons.get(scan.id, ())
-        if (waiting := self._registry.waiting(scan.listing, scan.table, options)) is not None:
-            reasons = (waiting, *(r for r in reasons if r.code != "no-statistics"))
-        if not kept.all():  # another pass narrowed it
-            reasons = tuple(r for r in reasons if r.code not in ("not-selective", "no-filter"))
-        groups_total, groups_kept = row_group_counts(query, scan, table, kept)
-        return ScanSummary(
-            scan.table,
-            scan.format,
-            scan.files,
-            int(np.count_nonzero(kept)),
-            scan.bytes or table.files.once(_bytes),  # a snapshot of Iceberg need not tell
-            sum_of(table.files.sizes, kept),
-            table.files.once(_rows),
-            sum_of(table.files.rows, kept),
-            groups_total,
-            groups_kept,
-            decision.records.get(scan.id, ()),
-            reasons,
-            tuple(in_words(each.predicate) for each in decision.implied.get(scan.id, ())),
-            decision.joins.get(scan.id, ()),
-            _steps(scan, decision, sum_of(table.files.sizes, kept)),
-        )
-
-
-def _steps(scan: Scan, decision: Decision, size: int | None) -> tuple[RuntimeStep, ...]:
-    """What is going to happen to a scan while the query runs."""
-    asked = decision.runtime.get(scan.id)
-    steps = () if asked is None else (RuntimeStep(asked.name, asked.describe()),)
-    if scan.id not in decision.driver or size is None:
-        return steps
-    files = int(np.count_nonzero(decision.kept[scan.id]))
-    what = f"{files:,} file{'' if files == 1 else 's'} of {size_text(size)}"
-    return (*steps, RuntimeStep("driver", f"{what}, read by the driver itself, without a Spark job"))
-
-
-def wanted_parts(query: Query, scans: Sequence[tuple[Scan, Table]], options: Options) -> list[dict[str, Any]]:
-    """What the JVM has to send of tables that are loaded in parts, one request a table."""
-    if all(table.partial is None for _, table in scans):
-        return []
-    opened: dict[str, Mask] = {}
-    filtered: dict[str, bool] = {}
-    known: dict[str, PartialTable] = {}
-    names: dict[str, set[str]] = {}
-    judged = judged_columns(query)
-    if query.stage == "late" and {"join_ranges", "join_keys"} & set(options.passes):
-        judged |= joining_columns(query)
-    for scan, table in scans:
-        partial, asked = table.partial, {c.name for c in scan.columns if c.id in judged}
-        if partial is None or not partial.lacks(asked):
-            continue
-        groups = table.files.groups
-        mask = np.ones(0 if groups is None else groups.stats.count, np.bool_)
-        if groups is None:
-            pass
-        elif scan.decided:
-            mask = np.bincount(groups.of[scan.kept(len(groups.of))], minlength=len(mask)) > 0
-        elif "manifests" in options.passes:
-            mask = open_groups(query, scan, groups)
-        known[scan.listing] = partial
-        opened[scan.listing] = opened.get(scan.listing, np.zeros_like(mask)) | mask
-        filtered[scan.listing] = filtered.get(scan.listing, False) or scan.decided or bool(scan_predicate(query, scan))
-        names.setdefault(scan.listing, set()).update(asked)
-    wanted = (table.wanted(opened[fp], names[fp], filtered=filtered[fp]) for fp, table in known.items())
-    return [part for part in wanted if part is not None]
-
-
-def row_group_counts(query: Query, scan: Scan, table: Table, kept: Mask) -> tuple[int | None, int | None]:
-    """Row groups of the table and of the kept files that may match, None where a file's are unknown."""
-    counts = table.files.row_groups
-    if counts is None or 0 < counts.null_count == len(counts):
-        return None, None
-    total, kept_count = sum_of(counts), sum_of(counts, kept)
-    files = int(np.count_nonzero(kept))
-    if kept_count is None or kept_count == files or not files:
-        return total, kept_count
-    groups, _ = table.row_groups(np.flatnonzero(kept))
-    return total, int(np.count_nonzero(filter_entries(query, scan, groups)))
-
-
-def judged_columns(query: Query) -> set[int]:
-    """The columns that conditions and sort orders refer to, also by way of a computed column."""
-    found: list[Expression] = []
-    for node in walk(query.plan):
-        match node:
-            case Filter():
-                found.append(node.condition)
-            case Sort():
-                found.extend(key.expression for key in node.keys)
-            case GroupLimit():
-                found.extend((*node.partition, *(key.expression for key in node.keys)))
-            case Project():
-                found.extend(e for e in node.outputs if not isinstance(e, Column))
-            case _:
-                pass
-    return {part.id for e in found for part in parts_of(e) if isinstance(part, Column)}
-
-
-def _bytes(files: FileStats) -> int | None:
-    return sum_of(files.sizes)
-
-
-def _rows(files: FileStats) -> int | None:
-    """The rows of all files, by what is known of groups of them where not every file was looked at."""
-    whole = None if files.groups is None else sum_of(files.groups.stats.rows)
-    return sum_of(files.rows) if whole is None else whole
 
 
 @lru_cache(maxsize=4)

@@ -205,7 +205,7 @@ def collect(
     for found in JvmBridge.of(session).listings(session, frame, paths=wanted is not None):
         if "listing" in found:
             source, reader = decode_source(found["listing"])
-            reports.append(registry.collect(source, reader, options, progress, wanted, found.get("part")))
+            reports.append(registry.collect(source, reader, options.statistics, progress, wanted, found.get("part")))
         else:
             declined.append(f"{found['scan']['table']} is left alone: {found['scan'].get('declined')}")
     if not reports:

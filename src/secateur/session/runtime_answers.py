@@ -8,8 +8,6 @@ those that the query was planned with.
 from __future__ import annotations
 
 import json
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -17,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from secateur.decision.runtime import Membership, RuntimePredicate
 from secateur.errors import SecateurError
 from secateur.evaluate.evaluator import context_of, evaluate
 from secateur.evaluate.subfiles import files_where
-from secateur.passes.contract import Membership, RuntimePredicate
 from secateur.passes.filter.filter import narrow
 from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Column, In, Value
@@ -28,6 +26,7 @@ from secateur.plan.nodes import Scan, Settings
 from secateur.plan.types import DataType, parse_type
 from secateur.plan.values import decode_value
 from secateur.plan.wording import in_words
+from secateur.recent import Recent
 from secateur.stats.file_stats import FileStats, sum_of
 
 _DEFAULTS = Settings()
@@ -65,30 +64,27 @@ def files_to_skip(stats: FileStats, lists: Sequence[Sequence[Any]], settings: Se
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    asked: RuntimePredicate
+    predicate: RuntimePredicate
     scan: Scan
     kept: Mask
     settings: Settings
+
+
+def _weight(pending: _Pending) -> int:
+    return max(len(pending.kept), _MOST_FLAGS // _REMEMBERED)
 
 
 class RuntimeAnswers:
     """What scans of planned queries wait for, the latest of them: a query that runs late may find itself forgotten."""
 
     def __init__(self) -> None:
-        self._waiting: OrderedDict[str, _Pending] = OrderedDict()
-        self._flags = 0
+        self._waiting: Recent[str, _Pending] = Recent(_MOST_FLAGS, _weight)
         self._ids = count(1)
-        self._lock = threading.Lock()
 
-    def remember(self, asked: RuntimePredicate, scan: Scan, kept: Mask, settings: Settings) -> str:
+    def remember(self, predicate: RuntimePredicate, scan: Scan, kept: Mask, settings: Settings) -> str:
         """Keeps it under a name, which the JVM will ask by."""
-        with self._lock:
-            id_ = f"{asked.name}-{next(self._ids)}"
-            self._waiting[id_] = _Pending(asked, scan, kept, settings)
-            self._flags += len(kept)
-            while len(self._waiting) > 1 and (len(self._waiting) > _REMEMBERED or self._flags > _MOST_FLAGS):
-                _, forgotten = self._waiting.popitem(last=False)
-                self._flags -= len(forgotten.kept)
+        id_ = f"{predicate.name}-{next(self._ids)}"
+        self._waiting.put(id_, _Pending(predicate, scan, kept, settings))
         return id_
 
     def fingerprint(self, id_: str) -> str:
@@ -97,30 +93,29 @@ class RuntimeAnswers:
 
     def answer(self, id_: str, values: Sequence[object], stats: FileStats) -> tuple[Mask, str]:
         """The files to skip now that the values are known, and what the summary is to tell, as JSON."""
-        waiting = self._of(id_)
-        condition = waiting.asked.condition(values)
+        pending = self._of(id_)
+        condition = pending.predicate.condition(values)
         if condition is None:
-            return ~waiting.kept, json.dumps({"values": values})
+            return ~pending.kept, json.dumps({"values": values})
         if isinstance(condition, Membership):
-            after, words = self._members(waiting, condition, stats)
+            after, words = self._members(pending, condition, stats)
         else:
-            columns = {column.id: column for column in waiting.scan.columns}
-            after = narrow((condition,), stats, columns, waiting.kept, waiting.settings)
+            columns = {column.id: column for column in pending.scan.columns}
+            after = narrow((condition,), stats, columns, pending.kept, pending.settings)
             words = in_words(condition)
-        told = {"condition": words, "bytes": sum_of(stats.sizes, after), "rows": sum_of(stats.rows, after)}
-        return ~after, json.dumps(told)
+        found = {"condition": words, "bytes": sum_of(stats.sizes, after), "rows": sum_of(stats.rows, after)}
+        return ~after, json.dumps(found)
 
-    def _members(self, waiting: _Pending, wanted: Membership, stats: FileStats) -> tuple[Mask, str]:
-        columns = {column.id: column for column in waiting.scan.columns}
+    def _members(self, pending: _Pending, wanted: Membership, stats: FileStats) -> tuple[Mask, str]:
+        columns = {column.id: column for column in pending.scan.columns}
         after = files_where(
-            wanted.expression, wanted.values, context_of(stats, columns, waiting.settings), waiting.kept
+            wanted.expression, wanted.values, context_of(stats, columns, pending.settings), pending.kept
         )
         many = f"{len(wanted.values):,} ranges" if len(wanted.values) > 1 else f"{len(wanted.values)} range"
         return after, f"{in_words(wanted.expression)} in {many}"
 
     def _of(self, id_: str) -> _Pending:
-        with self._lock:
-            found = self._waiting.get(id_)
+        found = self._waiting.peek(id_)
         if found is None:
             raise SecateurError("too many such queries were planned since, what this one waited for is forgotten")
         return found

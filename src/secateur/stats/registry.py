@@ -9,10 +9,9 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
 
 from secateur.reasons import Reason
 from secateur.stats.collect.collector import Collector, CollectReport, collect_listing, collect_ranges
@@ -21,6 +20,9 @@ from secateur.stats.formats.readers import PartialTable, Reader, Source, Table
 from secateur.stats.listing import Listing
 from secateur.stats.remote_files import PatientFiles, RemoteFiles, refusal
 from secateur.stats.store.store import Store, stores_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 log = logging.getLogger("secateur")
 
@@ -32,20 +34,16 @@ _NOT_PARQUET = "files are not Parquet: they have no range-sets"
 _NO_RANGES = "where its files are is not known, so no range-sets were made"
 
 
-class StatsOptions(Protocol):
-    """The options that concern statistics."""
+@dataclass(frozen=True, slots=True)
+class StatisticsSettings:
+    """How statistics are collected and kept, as far as the user decides it."""
 
-    @property
-    def stats_auto(self) -> bool:
-        """Whether a query has them collected."""
-
-    @property
-    def stats_dir(self) -> str:
-        """Where they are kept, empty: with each table."""
-
-    @property
-    def stats_write(self) -> str:
-        """Who may write them: auto, always or never."""
+    collect: bool = True
+    """In the background, when a query first meets a table."""
+    folder: str = ""
+    """Where those of all tables are kept; empty: in a folder of each table."""
+    write: str = "auto"
+    """Who may write them: ``auto``, ``always`` or ``never``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ class _Entry:
 class Registry:
     """What is known of each source. A change of the table is a new source, so nothing here ever gets stale (S8)."""
 
-    def __init__(self, spark: SparkSession, remote: RemoteFiles | None = None) -> None:
+    def __init__(self, spark: SparkSession | None, remote: RemoteFiles | None = None) -> None:
         self._spark = spark
         self._remote = None if remote is None else PatientFiles(remote)
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
@@ -110,13 +108,13 @@ class Registry:
         with self._lock:
             return [known for known in self._entries if known.partition("@")[0] in families]
 
-    def table(self, fingerprint: str, options: StatsOptions) -> Table:
+    def table(self, fingerprint: str, settings: StatisticsSettings) -> Table:
         """The statistics of a source; if some are missing and options allow, a collection starts in the background."""
         with self._lock:
             entry = self._entries[fingerprint]
-        table = self._load(entry, options)
-        if options.stats_auto and table.missing.any():
-            self._start(entry, options)
+        table = self._load(entry, settings)
+        if settings.collect and table.missing.any():
+            self._start(entry, settings)
         return table
 
     def known(self, fingerprint: str) -> Table | None:
@@ -125,13 +123,13 @@ class Registry:
             entry = self._entries.get(fingerprint)
         return entry.table if entry is not None else None
 
-    def extend(self, part: dict[str, Any], options: StatsOptions) -> None:
+    def extend(self, part: dict[str, Any], settings: StatisticsSettings) -> None:
         """Takes in a part of a table that was asked for."""
-        table = self.table(part["fp"], options)
+        table = self.table(part["fp"], settings)
         if isinstance(table, PartialTable):
             table.extend(part)
 
-    def waiting(self, fingerprint: str, name: str, options: StatsOptions) -> Reason | None:
+    def waiting(self, fingerprint: str, name: str) -> Reason | None:
         """Why files of the source have no statistics, None if all have."""
         with self._lock:
             entry = self._entries.get(fingerprint)
@@ -139,7 +137,7 @@ class Registry:
             return None
         missing = int(entry.table.missing.sum())
         unreadable = next(((s.home, s.unreadable) for s in entry.stores if s.unreadable), None)
-        if unreadable is not None and (missing or options.stats_dir) and not entry.collecting:
+        if unreadable is not None and (missing or entry.directory) and not entry.collecting:
             text = f"statistics of {name} in {unreadable[0]} cannot be read: {unreadable[1]}"
             return Reason("store-failed", f"{text}; {entry.problem}" if entry.problem else text)
         if not missing:
@@ -158,7 +156,7 @@ class Registry:
         self,
         source: Source,
         reader: Reader,
-        options: StatsOptions,
+        settings: StatisticsSettings,
         progress: bool | None = None,
         ranges: Ranges | None = None,
         part: dict[str, Any] | None = None,
@@ -173,8 +171,8 @@ class Registry:
         if self._remote is not None:
             self._remote.forgive()
         with entry.lock:
-            self._place(entry, options)
-        return self._collect(entry, self._how(entry, options, asked=True, progress=progress), ranges, part)
+            self._place(entry, settings)
+        return self._collect(entry, self._how(entry, settings, asked=True, progress=progress), ranges, part)
 
     def wait(self, seconds: float = 600.0) -> None:
         """Waits until no collection is under way."""
@@ -185,29 +183,29 @@ class Registry:
                     return
             time.sleep(0.02)
 
-    def _place(self, entry: _Entry, options: StatsOptions) -> bool:
+    def _place(self, entry: _Entry, settings: StatisticsSettings) -> bool:
         """Has the entry's statistics where the options say; returns whether that is elsewhere than before."""
-        if entry.stores and entry.directory == options.stats_dir:
+        if entry.stores and entry.directory == settings.folder:
             return False
         files = {root for root in entry.source.roots if _is_file(entry.source, root)}
         stores = stores_for(
             entry.source.roots,
-            options.stats_dir or None,
+            settings.folder or None,
             files=self._remote,
             is_file=lambda root: root in files,
         )
         for old, new in zip(entry.stores, stores, strict=False):
             new.adopt(old)
         for store in stores:
-            store.belongs_to("" if options.stats_dir else entry.source.fingerprint)
-        entry.stores, entry.directory = stores, options.stats_dir
+            store.belongs_to("" if settings.folder else entry.source.fingerprint)
+        entry.stores, entry.directory = stores, settings.folder
         entry.collected, entry.quiet_until = False, 0.0
         return True
 
-    def _load(self, entry: _Entry, options: StatsOptions) -> Table:
+    def _load(self, entry: _Entry, settings: StatisticsSettings) -> Table:
         with entry.lock:
             now = time.monotonic()
-            moved = self._place(entry, options)
+            moved = self._place(entry, settings)
             # Another session may have collected meanwhile, or what was read for long is there.
             stale = entry.table is not None and entry.table.missing.any() and now - entry.loaded > _RELOAD_SECONDS
             if (
@@ -226,16 +224,16 @@ class Registry:
         entry.table = entry.reader.load(entry.source, entry.stores)
         entry.loaded = time.monotonic()
 
-    def _how(self, entry: _Entry, options: StatsOptions, *, asked: bool, progress: bool | None) -> Collector:
-        may = partial(refusal, policy=options.stats_write, asked=asked)
+    def _how(self, entry: _Entry, settings: StatisticsSettings, *, asked: bool, progress: bool | None) -> Collector:
+        may = partial(refusal, policy=settings.write, asked=asked)
         return Collector(self._spark, self._remote, entry.source.fingerprint, may, progress)
 
-    def _start(self, entry: _Entry, options: StatsOptions) -> None:
+    def _start(self, entry: _Entry, settings: StatisticsSettings) -> None:
         with entry.lock:
             if entry.collecting or entry.collected or time.monotonic() < entry.quiet_until:
                 return
             entry.collecting = True
-        how = self._how(entry, options, asked=False, progress=False)
+        how = self._how(entry, settings, asked=False, progress=False)
         threading.Thread(target=self._background, args=(entry, how), name="secateur-collect", daemon=True).start()
 
     def _background(self, entry: _Entry, how: Collector) -> None:

@@ -43,31 +43,29 @@ final class Call {
     this.budgetMillis = Bridge.budget(conf);
   }
 
-  /** Python's answer; listings that it does not know yet are sent on its request, once. */
+  /** Python's answer. The plan is sent once; each further request of the call adds only what Python asked for. */
   Map decide(PlanWriter writer) throws Exception {
-    StringBuilder head = new StringBuilder("{\"op\":\"decide\",\"query\":").append(state.id).append(",\"call\":").append(id);
-    head.append(",\"explained\":").append(state.explained).append(",\"stage\":\"").append(late ? "late" : "early").append("\",");
-    PlanWriter.settings(head, conf);
-    head.append(",\"plan\":").append(writer.out).append(",\"zones\":");
-    writer.zones.write(head);
+    StringBuilder first = new StringBuilder("{\"op\":\"decide\",\"query\":").append(state.id).append(",\"call\":").append(id);
+    first.append(",\"explained\":").append(state.explained).append(",\"stage\":\"").append(late ? "late" : "early").append("\",");
+    PlanWriter.settings(first, conf);
+    first.append(",\"plan\":").append(writer.out).append(",\"zones\":");
+    writer.zones.write(first);
     deadline = System.nanoTime() + budgetMillis * 1000000L;
     List news = new ArrayList();
     for (int i = 0; i < scans.size(); i++) {
       FileSet files = ((Scan) scans.get(i)).files;
       if (files != null && files.isNews() && !news.contains(files.fingerprint)) news.add(files.fingerprint);
     }
-    Map answer = ask(head + (news.isEmpty() ? "" : needed(news, null)) + "}");
+    if (!news.isEmpty()) first.append(needed(news, null));
+    Map answer = ask(first.append('}').toString());
     for (int round = 0; round < ROUNDS; round++) {
       List need = (List) answer.get("need");
       List questions = (List) answer.get("evaluate");
-      if (need != null && !need.isEmpty()) {
-        answer = ask(head + needed(need, (List) answer.get("have")) + "}"); // Python keeps them
-      } else if (questions != null && !questions.isEmpty()) {
-        head.append(",\"values\":").append(evaluate(questions, writer.nodes));
-        answer = ask(head + "}");
-      } else {
-        return answer;
-      }
+      String more;
+      if (need != null && !need.isEmpty()) more = needed(need, (List) answer.get("have"));
+      else if (questions != null && !questions.isEmpty()) more = ",\"values\":" + evaluate(questions, writer.nodes);
+      else return answer;
+      answer = ask("{\"op\":\"continue\",\"call\":" + id + more + "}");
     }
     throw new IllegalStateException("Python asks for more and more statistics");
   }

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from secateur.evaluate.expression_ranges import EvalContext, Rule
-from secateur.evaluate.rules.spans import Ints, Span, facts_from, span_of
+from secateur.evaluate.rules.spans import Ints, Span, range_from, span_of
 from secateur.evaluate.value_range import ValueRange
 from secateur.plan.expressions import Call, Expression
 from secateur.plan.time_zones import UTC, Zone
@@ -50,7 +50,7 @@ def rule_of(types: tuple[str, ...], widen: Widen, limits: tuple[int, int] | None
     def rule(call: Call, context: EvalContext) -> ValueRange | None:
         span = span_of(call.args[0], context, types, limits)
         return (
-            None if span is None else facts_from(call.type, *widen(span.low, span.high), span.known, span.value_range)
+            None if span is None else range_from(call.type, *widen(span.low, span.high), span.known, span.value_range)
         )
 
     return rule
@@ -72,6 +72,6 @@ def of_local(widen: Widen) -> Rule:
         if found is None:
             return None
         span, _ = found
-        return facts_from(call.type, *widen(span.low, span.high), span.known, span.value_range)
+        return range_from(call.type, *widen(span.low, span.high), span.known, span.value_range)
 
     return rule

@@ -65,8 +65,8 @@ def span_of(
     return Span(np.where(known, low, 0), np.where(known, high, 0), known, found)
 
 
-def facts_from(type_: DataType, low: Ints, high: Ints, known: Mask, *sources: ValueRange) -> ValueRange:
-    """The facts of a function that is NULL if an argument is, with values within low and high where known.
+def range_from(type_: DataType, low: Ints, high: Ints, known: Mask, *sources: ValueRange) -> ValueRange:
+    """The range of a function that is NULL if an argument is, with values within low and high where known.
 
     Where nothing is known, an argument may be one that the function refuses: an error, or NULL for a ``try_`` function.
     """
@@ -76,7 +76,7 @@ def facts_from(type_: DataType, low: Ints, high: Ints, known: Mask, *sources: Va
 
 
 def strict(type_: DataType, low: Bound, high: Bound, null: Flags, *sources: ValueRange) -> ValueRange:
-    """The facts of a function that has a value only if all its arguments have one, and may be NULL where ``null``."""
+    """The range of a function that has a value only if all its arguments have one, and may be NULL where ``null``."""
     value: Flags = True
     for source in sources:
         null, value = either(null, source.may_hold_null), both(value, source.may_hold_value)

@@ -20,14 +20,15 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.compute as pc
 
+from secateur.decision.parts import Keep, Part
 from secateur.evaluate.expression_ranges import Columns
 from secateur.passes.contract import PassInput, PassResult
-from secateur.passes.filter.predicates import Predicate, order_sensitive_scans, scan_predicate, scan_predicates
+from secateur.passes.filter.predicates import Predicate
 from secateur.passes.filter.tree import PruningTree
 from secateur.passes.filter.why_not import no_filter, why_not
 from secateur.plan.columns import Mask
 from secateur.plan.expressions import Column, Compare, Literal
-from secateur.plan.nodes import Query, Scan, Settings
+from secateur.plan.nodes import Scan, Settings
 from secateur.reasons import Reason
 from secateur.stats.file_stats import BLOCK, FileStats
 
@@ -36,46 +37,45 @@ _DEFAULTS = Settings()
 
 def prune_by_filter(known: PassInput) -> PassResult:
     """Keep of every scan the files that may hold a row which all Filters right above the scan let through."""
-    predicates, order_sensitive = scan_predicates(known.query), order_sensitive_scans(known.query)
-    kept: dict[int, Mask] = {}
-    reasons: list[tuple[int, Reason]] = []
-    seconds = known.limits.filter_seconds
-    for scan in {scan.id: scan for scan in known.query.scans()}.values():
+    analysis = known.analysis
+    parts: list[tuple[int, Part]] = []
+    seconds = known.tuning.filter_seconds
+    for scan in analysis.scans.values():
         if scan.declined or scan.decided:
             continue
-        predicate, stats = predicates[scan.id], known.stats.get(scan.id)
-        if scan.id in order_sensitive:
-            reasons.append((scan.id, _random(scan)))
+        predicate, stats = analysis.predicate(scan), known.stats.get(scan.id)
+        if scan.id in analysis.order_sensitive:
+            parts.append((scan.id, _random(scan)))
         elif not predicate:
-            reasons.append((scan.id, no_filter(scan)))
+            parts.append((scan.id, no_filter(scan)))
         elif stats is None:
-            reasons.append((scan.id, _no_statistics(scan)))
+            parts.append((scan.id, _no_statistics(scan)))
         else:
             before = known.kept[scan.id]
             if not before.any():
-                reasons.append((scan.id, Reason("nothing-left", f"No file of {scan.table} was left to look at.")))
+                parts.append((scan.id, Reason("nothing-left", f"No file of {scan.table} was left to look at.")))
                 continue
             columns = {column.id: column for column in scan.columns}
-            limits = replace(known.limits, filter_seconds=seconds)
-            tree = PruningTree(predicate, columns, known.query.settings, limits)
+            tuning = replace(known.tuning, filter_seconds=seconds)
+            tree = PruningTree(predicate, columns, known.query.settings, tuning)
             after = prune(tree, stats, before)
             seconds -= tree.seconds
             trusted = out_of_reach(predicate, stats, columns)
             if trusted is not None:
                 after = after & ~trusted
-            if np.count_nonzero(after) < np.count_nonzero(before):
-                kept[scan.id] = after
+            skipped = np.count_nonzero(after) < np.count_nonzero(before)
+            if skipped:
+                parts.append((scan.id, Keep(after)))
             if after.any():
-                why = why_not(tree, scan, stats, columns, skipped=scan.id in kept)
-                reasons += [(scan.id, r) for r in why if trusted is None or r.code != "nan-unknown"]
-    return PassResult(kept, tuple(reasons))
+                why = why_not(tree, scan, stats, columns, skipped=bool(skipped))
+                parts += [(scan.id, r) for r in why if trusted is None or r.code != "nan-unknown"]
+    return parts
 
 
-def filter_entries(query: Query, scan: Scan, entries: FileStats) -> Mask:
-    """The entries of a scan (row groups, say) that may hold a row which the Filters right above it let through."""
+def filter_entries(predicate: Predicate, scan: Scan, entries: FileStats, settings: Settings) -> Mask:
+    """The entries of a scan (row groups, say) that may hold a row which satisfies a predicate."""
     columns = {column.id: column for column in scan.columns}
-    everything = np.ones(entries.count, dtype=np.bool_)
-    return narrow(scan_predicate(query, scan), entries, columns, everything, query.settings)
+    return narrow(predicate, entries, columns, np.ones(entries.count, dtype=np.bool_), settings)
 
 
 def narrow(

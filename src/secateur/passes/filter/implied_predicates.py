@@ -15,7 +15,8 @@ type, joined by OR, with ``IS NULL`` where a NULL may match. They cannot raise a
 Parquet's own skipping has traps, so these are left out or narrowed:
 
 * floats whose NaNs may match: a row group's maximum may leave NaN out, so ``x > 5`` loses it. Only if no kept file has
-  a NaN, and then the bridge looks once more whether the files are as they were listed (``Implied.counted``);
+  a NaN, and then the bridge looks once more whether the files are as they were listed
+  (``AddPredicate.needs_kept_unchanged``);
 * dates before 1582-10-15 and timestamps before 1901, which files may hold in the calendar of old;
 * fractions of a millisecond: Spark rounds a literal down for files that count milliseconds;
 * strings that are no valid UTF-8, which change on their way to Parquet;
@@ -32,10 +33,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.decision.parts import AddPredicate, Part
 from secateur.evaluate.excluded_ranges import ExcludedRanges, excluded_numbers, excluded_texts
 from secateur.evaluate.ordinals import ordinals_of
-from secateur.passes.contract import Implied, PassInput, PassResult
-from secateur.passes.filter.predicates import Predicate, order_sensitive_scans, scan_predicates
+from secateur.passes.contract import PassInput, PassResult
+from secateur.passes.filter.predicates import Predicate
 from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import (
     And,
@@ -71,28 +73,24 @@ EARLIEST = {"date": -141_427, "timestamp": -2_177_452_800_000_000, "timestamp_nt
 
 def add_implied_predicates(known: PassInput) -> PassResult:
     """Find for each scan the comparisons that its conditions imply and that Parquet could use."""
-    predicates, order_sensitive = scan_predicates(known.query), order_sensitive_scans(known.query)
-    found: dict[int, tuple[Implied, ...]] = {}
-    reasons: list[tuple[int, Reason]] = []
+    parts: list[tuple[int, Part]] = []
     left = COLUMNS
-    for scan in {scan.id: scan for scan in known.query.scans()}.values():
+    for scan in known.analysis.scans.values():
         kept = known.kept.get(scan.id)
-        if scan.declined or scan.decided or scan.id in order_sensitive or kept is None:
+        if scan.declined or scan.decided or scan.id in known.analysis.order_sensitive or kept is None:
             continue
         if not (kept & known.stats[scan.id].once(_divisible)).any():
             continue
-        here: list[Implied] = []
-        for column, predicate in _candidates(scan, predicates[scan.id]):
+        above = known.analysis.predicate(scan)
+        for column, predicate in _candidates(scan, above):
             if left == 0 or next(islice(walk(predicate), PARTS, None), None) is not None:
-                reasons.append((scan.id, _too_much(scan)))
+                parts.append((scan.id, _too_much(scan)))
                 break
             left -= 1
             implied = _of_column(column, predicate, known.stats[scan.id], kept, known.query.settings)
             # A plan that has been through here before has them already.
-            here += [each for each in implied if each.predicate not in predicates[scan.id]]
-        if here:
-            found[scan.id] = tuple(here)
-    return PassResult(reasons=tuple(reasons), implied=found)
+            parts += [(scan.id, each) for each in implied if each.predicate not in above]
+    return parts
 
 
 def _divisible(stats: FileStats) -> Mask:
@@ -145,7 +143,7 @@ def is_plain(e: Expression) -> bool:
 
 def _of_column(
     column: ScanColumn, predicate: Expression, stats: FileStats, kept: Mask, settings: Settings
-) -> Iterator[Implied]:
+) -> Iterator[AddPredicate]:
     low, high, nans = known_ends(column, stats, kept)
     gaps: ExcludedRanges | None
     if column.type.name == "string":
@@ -154,15 +152,15 @@ def _of_column(
             return
         gaps = excluded_texts(predicate, column, text, settings)
     else:
-        axis = ordinals_of(column.type)
-        assert axis is not None
-        first, last = axis.number(low), axis.number(high)
+        ordinals = ordinals_of(column.type)
+        assert ordinals is not None
+        first, last = ordinals.number(low), ordinals.number(high)
         window = None if first is None or last is None else (first, last)
         if window and first == last:
             return  # a constant is in or out, with its file
         if window is None and column.type.name == "decimal":
             return
-        gaps = excluded_numbers(predicate, column, axis, window, settings)
+        gaps = excluded_numbers(predicate, column, ordinals, window, settings)
     if gaps is None:
         return
     counted = column.type.is_float and gaps.nan
@@ -170,7 +168,7 @@ def _of_column(
         return
     for start, end in gaps.ranges:
         if (outside := _outside(Column(column.id, column.name, column.type), start, end)) is not None:
-            yield Implied(Or(IsNull(_column(column)), outside) if gaps.null else outside, counted)
+            yield AddPredicate(Or(IsNull(_column(column)), outside) if gaps.null else outside, counted)
 
 
 def _column(column: ScanColumn) -> Column:

@@ -13,30 +13,31 @@ from __future__ import annotations
 
 import numpy as np
 
+from secateur.decision.parts import Keep
+from secateur.passes.analysis import QueryAnalysis
 from secateur.passes.contract import PassInput, PassResult
 from secateur.passes.filter.filter import filter_entries
-from secateur.passes.filter.predicates import order_sensitive_scans
 from secateur.plan.columns import Mask
-from secateur.plan.nodes import Query, Scan
+from secateur.plan.nodes import Scan
 from secateur.stats.file_stats import Groups
 
 
 def prune_manifests(known: PassInput) -> PassResult:
     """Keep of every scan the files of the groups that may hold a row which all Filters right above it let through."""
-    kept: dict[int, Mask] = {}
-    for scan in {scan.id: scan for scan in known.query.scans()}.values():
+    parts: list[tuple[int, Keep]] = []
+    for scan in known.analysis.scans.values():
         stats = known.stats.get(scan.id)
         if scan.declined or scan.decided or stats is None or stats.groups is None:
             continue
-        opened = open_groups(known.query, scan, stats.groups)
+        opened = open_groups(known.analysis, scan, stats.groups)
         if not opened.all():
-            kept[scan.id] = known.kept[scan.id] & opened[stats.groups.of]
-    return PassResult(kept)
+            parts.append((scan.id, Keep(known.kept[scan.id] & opened[stats.groups.of])))
+    return parts
 
 
-def open_groups(query: Query, scan: Scan, groups: Groups) -> Mask:
+def open_groups(analysis: QueryAnalysis, scan: Scan, groups: Groups) -> Mask:
     """The groups of a scan that may hold a row which the Filters right above it let through."""
     silent = all(groups.stats.column(column) is None for column in scan.columns)  # as in a table without partitions
-    if silent or scan.id in order_sensitive_scans(query):
+    if silent or scan.id in analysis.order_sensitive:
         return np.ones(groups.stats.count, np.bool_)
-    return filter_entries(query, scan, groups.stats)
+    return filter_entries(analysis.predicate(scan), scan, groups.stats, analysis.query.settings)

@@ -23,43 +23,43 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from secateur.decision.parts import Keep
 from secateur.evaluate.expression_ranges import Columns
 from secateur.evaluate.known_rows import listed
 from secateur.evaluate.subfiles import subfiles_by
-from secateur.passes.contract import Limits, PassInput, PassResult
-from secateur.passes.filter.predicates import Predicate, order_sensitive_scans
-from secateur.passes.filter.surviving_rows import informative_conjuncts, surviving_rows
+from secateur.passes.contract import PassInput, PassResult
+from secateur.passes.filter.predicates import Predicate
 from secateur.passes.filter.tree import PruningTree
+from secateur.passes.tuning import Tuning
 from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Column, IsNotNull, walk
 from secateur.plan.nodes import Scan, Settings
 from secateur.stats.file_stats import FileStats
 
 _DEFAULTS = Settings()
-_LIMITS = Limits()
+_TUNING = Tuning()
 
 
 def prune_by_range_sets(known: PassInput) -> PassResult:
     """Keep of every scan the files that have a range in which some row may satisfy all Filters right above the scan."""
-    order_sensitive = order_sensitive_scans(known.query)
-    kept: dict[int, Mask] = {}
-    for scan in {scan.id: scan for scan in known.query.scans()}.values():
+    parts: list[tuple[int, Keep]] = []
+    for scan in known.analysis.scans.values():
         stats = known.stats.get(scan.id)
-        if scan.declined or scan.decided or scan.id in order_sensitive or stats is None:
+        if scan.declined or scan.decided or scan.id in known.analysis.order_sensitive or stats is None:
             continue
         if all(stats.range_sets(column) is None for column in scan.columns):
             continue
-        predicate = informative_conjuncts(scan, known)
+        predicate = known.small_tables.informative_conjuncts(scan)
         if not predicate:
             continue
         before = known.kept[scan.id]
-        rows = surviving_rows(scan, known, before)
+        rows = known.small_tables.surviving_rows(scan, before)
         after = before if rows is None else rows.files()
         if rows is None or not _listed(predicate, stats, scan, after):
-            after = narrow_by_ranges(predicate, stats, scan, after, known.query.settings, known.limits)
+            after = narrow_by_ranges(predicate, stats, scan, after, known.query.settings, known.tuning)
         if np.count_nonzero(after) < np.count_nonzero(before):
-            kept[scan.id] = after
-    return PassResult(kept)
+            parts.append((scan.id, Keep(after)))
+    return parts
 
 
 def _listed(predicate: Predicate, stats: FileStats, scan: Scan, files: Mask) -> bool:
@@ -74,7 +74,7 @@ def narrow_by_ranges(
     scan: Scan,
     kept: Mask,
     settings: Settings = _DEFAULTS,
-    limits: Limits = _LIMITS,
+    tuning: Tuning = _TUNING,
 ) -> Mask:
     """The kept files that may hold a row which makes every conjunct TRUE, by the range-sets of each column in turn."""
     columns = {column.id: column for column in scan.columns}
@@ -84,7 +84,7 @@ def narrow_by_ranges(
         parts = subfiles_by(stats, column)
         if parts is None:
             continue
-        tree = PruningTree(about, columns, settings, limits)
+        tree = PruningTree(about, columns, settings, tuning)
         may = tree.entries(parts.stats, parts.marked(kept & ~parts.whole))
         after = kept & parts.whole
         after[parts.owner[may]] = True

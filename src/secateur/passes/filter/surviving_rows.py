@@ -7,7 +7,9 @@ whether its file is read or not: so what such rows hold need not be told to othe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -16,12 +18,13 @@ from secateur.evaluate.expression_ranges import EvalContext, range_of
 from secateur.evaluate.known_rows import rows_by
 from secateur.evaluate.range_sets import RangeSet, meets, values_in
 from secateur.evaluate.subfiles import Ints, Subfiles
-from secateur.passes.contract import PassInput
-from secateur.passes.filter.predicates import Predicate, scan_predicate
+from secateur.passes.filter.predicates import Predicate
 from secateur.passes.filter.tree import PruningTree
+from secateur.passes.tuning import Tuning
 from secateur.plan.columns import Mask
 from secateur.plan.expressions import Expression, IsNotNull
-from secateur.plan.nodes import Scan
+from secateur.plan.nodes import Query, Scan
+from secateur.stats.file_stats import FileStats
 
 
 @dataclass(slots=True)
@@ -79,40 +82,62 @@ class SurvivingRows:
         return self._files
 
 
-def informative_conjuncts(scan: Scan, known: PassInput) -> Predicate:
-    """The conditions right above a scan without those that are known to hold: ``x IS NOT NULL`` where no x is NULL."""
-    if (informative_conjuncts, scan.id) not in known.shared:
-        context = context_of(known.stats[scan.id], {c.id: c for c in scan.columns}, known.query.settings)
-        conjuncts = (c for c in scan_predicate(known.query, scan) if not _is_idle(c, context))
-        known.shared[informative_conjuncts, scan.id] = tuple(conjuncts)
-    predicate: Predicate = known.shared[informative_conjuncts, scan.id]
-    return predicate
+class ConditionsOfScans(Protocol):
+    """What is asked of the analysis of a query."""
+
+    @property
+    def query(self) -> Query: ...
+
+    def predicate(self, scan: Scan) -> Predicate: ...
 
 
-def _is_idle(condition: Expression, context: EvalContext) -> bool:
+class SmallTables:
+    """The rows of a query's small tables that may still matter, as far as passes have worked them out."""
+
+    def __init__(self, analysis: ConditionsOfScans, stats: Mapping[int, FileStats], tuning: Tuning) -> None:
+        self._analysis = analysis
+        self._stats = stats
+        self._tuning = tuning
+        self._conjuncts: dict[int, Predicate] = {}
+        self._left: dict[int, tuple[Mask, Ints]] = {}
+        """For a scan the files that were kept when its rows were looked at, and the rows that were left of them."""
+
+    def informative_conjuncts(self, scan: Scan) -> Predicate:
+        """The conditions right above a scan without those that hold anyway: ``x IS NOT NULL`` where no x is NULL."""
+        if scan.id not in self._conjuncts:
+            settings = self._analysis.query.settings
+            context = context_of(self._stats[scan.id], {c.id: c for c in scan.columns}, settings)
+            conjuncts = (c for c in self._analysis.predicate(scan) if not _always_holds(c, context))
+            self._conjuncts[scan.id] = tuple(conjuncts)
+        return self._conjuncts[scan.id]
+
+    def surviving_rows(self, scan: Scan, kept: Mask) -> SurvivingRows | None:
+        """The rows of kept files that may pass the conditions right above the scan, None if rows are not known."""
+        stats, settings = self._stats[scan.id], self._analysis.query.settings
+        parts = stats.once(rows_by)
+        ranges = (stats.range_sets(column) for column in scan.columns)
+        if parts is None or all(each is None or each.values is None for each in ranges):
+            return None
+        columns = {column.id: column for column in scan.columns}
+        predicate = self.informative_conjuncts(scan)
+        before, left = self._left.get(scan.id, (None, _NO_ROWS))
+        if before is None or (kept > before).any():
+            if not predicate:
+                left = parts.of(kept)
+            else:
+                # If time is up, the rows that nobody looked at are left.
+                some = replace(self._tuning, filter_seconds=self._tuning.filter_seconds / 4)
+                tree = PruningTree(predicate, columns, settings, some)
+                left = np.flatnonzero(tree.entries(parts.stats, parts.marked(kept)))
+            self._left[scan.id] = kept, left
+        elif not np.array_equal(kept, before):
+            left = left[kept[parts.owner[left]]]
+        return SurvivingRows(context_of(parts.stats, columns, settings), parts, left, predicate)
+
+
+_NO_ROWS: Ints = np.empty(0, np.int64)
+
+
+def _always_holds(condition: Expression, context: EvalContext) -> bool:
     found = range_of(condition.child, context) if isinstance(condition, IsNotNull) else None
     return found is not None and found.may_hold_null is False
-
-
-def surviving_rows(scan: Scan, known: PassInput, kept: Mask) -> SurvivingRows | None:
-    """The rows of kept files that may pass the conditions right above the scan, None if rows are not known."""
-    stats, settings = known.stats[scan.id], known.query.settings
-    parts = stats.once(rows_by)
-    ranges = (stats.range_sets(column) for column in scan.columns)
-    if parts is None or all(each is None or each.values is None for each in ranges):
-        return None
-    columns = {column.id: column for column in scan.columns}
-    predicate = informative_conjuncts(scan, known)
-    before, left = known.shared.get((surviving_rows, scan.id), (None, None))
-    if before is None or (kept > before).any():
-        if not predicate:
-            left = parts.of(kept)
-        else:
-            # If time is up, the rows that nobody looked at are left.
-            some = replace(known.limits, filter_seconds=known.limits.filter_seconds / 4)
-            tree = PruningTree(predicate, columns, settings, some)
-            left = np.flatnonzero(tree.entries(parts.stats, parts.marked(kept)))
-        known.shared[surviving_rows, scan.id] = kept, left
-    elif not np.array_equal(kept, before):
-        left = left[kept[parts.owner[left]]]
-    return SurvivingRows(context_of(parts.stats, columns, settings), parts, left, predicate)

@@ -26,7 +26,7 @@ off. A test that breaks counts as unknown, hence as matching; the others go on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from time import perf_counter, thread_time
 from typing import Any, TypeAlias
 from typing import Literal as OneOf
@@ -40,9 +40,10 @@ from secateur.evaluate.expression_ranges import Columns, EvalContext, column_sou
 from secateur.evaluate.rules import RULES
 from secateur.evaluate.value_range import value_range
 from secateur.evaluate.verdict import Flags
-from secateur.passes.contract import Limits
+from secateur.passes.filter.tree_nodes import Node, grow
+from secateur.passes.tuning import Tuning
 from secateur.plan.columns import Mask
-from secateur.plan.expressions import And, Call, Column, Expression, In, Like, Literal, Not, Opaque, Or, children, walk
+from secateur.plan.expressions import Expression, Literal
 from secateur.plan.nodes import Settings
 from secateur.plan.types import BOOLEAN
 from secateur.stats.file_stats import BLOCK, FileStats
@@ -64,90 +65,10 @@ SPARSE = 0.03
 """Picking out the entries that are left pays if they are at most this share, as long as costs are not known."""
 
 
-class Node:
-    """An AND, an OR or a test, with what was learned of it."""
-
-    __slots__ = (
-        "blocks_dropped",
-        "broken",
-        "children",
-        "cut",
-        "dropped",
-        "entries",
-        "expression",
-        "kind",
-        "looked",
-        "negated",
-        "seconds",
-        "static_cost",
-    )
-
-    def __init__(
-        self, kind: Kind, expression: Expression, *, negated: bool, children: tuple[Node, ...] = ()
-    ) -> None:  # fmt: skip
-        self.kind = kind
-        self.expression = expression
-        self.negated = negated
-        self.children = children
-        self.static_cost: float
-        if children:
-            self.static_cost = sum(child.static_cost for child in children)
-        else:
-            self.static_cost = sum((_static_cost(part) for part in walk(expression)), 0.0)
-        self.seconds = 0.0
-        self.entries = 0
-        """How many entries it was computed for, those included that were out already."""
-        self.looked = 0
-        """How many of them were not."""
-        self.dropped = 0
-        """How many of these it ruled out."""
-        self.blocks_dropped = 0
-        self.cut = False
-        self.broken = ""
-
-    @property
-    def reads(self) -> Iterator[Column]:
-        """The columns that it looks at, some more than once."""
-        for node in self.below():
-            if not node.children:
-                yield from _read(node.expression)
-
-    @property
-    def column(self) -> Column | None:
-        """The column that a test looks at, if it is but one."""
-        found = {part for part in walk(self.expression) if isinstance(part, Column)}
-        return found.pop() if len(found) == 1 else None
-
-    @property
-    def cost(self) -> float:
-        """Seconds for an entry."""
-        return self.seconds / self.entries if self.entries else self.static_cost
-
-    @property
-    def ruled_out(self) -> int:
-        """How many entries it ruled out, alone or with their block."""
-        return self.dropped + BLOCK * self.blocks_dropped
-
-    def in_order(self) -> Sequence[Node]:
-        """The children that are not cut off, in the order in which to evaluate them."""
-        return sorted((child for child in self.children if not child.cut), key=self._rank)
-
-    def _rank(self, child: Node) -> float:
-        """Seconds for an entry that the child decides: that it rules out below an AND, lets through below an OR."""
-        looked = child.looked + BLOCK * child.blocks_dropped
-        decided = child.ruled_out if self.kind == "and" else looked - child.ruled_out
-        return child.cost * (looked + 1) / (decided + 0.5)
-
-    def below(self) -> Iterator[Node]:
-        """This node and all below it."""
-        yield self
-        for child in self.children:
-            yield from child.below()
-
-
 class PruningTree:
     """The tree of a predicate given as conjuncts.
 
+    >>> from secateur.plan.expressions import Column, Not, Or
     >>> from secateur.plan.types import BOOLEAN
     >>> a, b, c = (Column(i, name, BOOLEAN) for i, name in enumerate("abc"))
     >>> tree = PruningTree((a, Not(Or(b, Not(c)))), {})
@@ -157,12 +78,12 @@ class PruningTree:
 
     def __init__(
         self, conjuncts: Sequence[Expression], columns: Columns, settings: Settings | None = None,
-        limits: Limits | None = None,
+        tuning: Tuning | None = None,
     ) -> None:  # fmt: skip
         self.predicate = tuple(conjuncts)
-        nodes = tuple(_grow(conjunct, negated=False) for conjunct in conjuncts)
+        nodes = tuple(grow(conjunct, negated=False) for conjunct in conjuncts)
         self.root = Node("and", Literal(1, BOOLEAN), negated=False, children=nodes)
-        self.limits = limits or Limits()
+        self.tuning = tuning or Tuning()
         self.out_of_time = 0
         """How many entries nobody looked at for lack of time."""
         self.seconds = 0.0
@@ -199,7 +120,7 @@ class PruningTree:
         at, size = 0, _run_length(1, self.root.cost)
         while at < stats.count:
             stop = min(stats.count, at + size)
-            if perf_counter() - start > self.limits.filter_seconds:
+            if perf_counter() - start > self.tuning.filter_seconds:
                 self.out_of_time = int(np.count_nonzero(mask[at:]))
                 break
             before = thread_time()
@@ -246,7 +167,7 @@ class PruningTree:
         for child in node.children:
             if child.cut:
                 continue
-            saved = (child.ruled_out + 1) * self.limits.file_seconds
+            saved = (child.ruled_out + 1) * self.tuning.file_seconds
             if node.kind == "and" and child.seconds > saved and self._still_costs(child, ahead) > WORTH_CUTTING:
                 child.cut = True
             else:
@@ -359,62 +280,6 @@ class PruningTree:
                     value_range(stats, source)
                 except Exception:
                     log.debug("the statistics of %s broke", column, exc_info=True)  # whoever reads them will say so
-
-
-def _grow(e: Expression, *, negated: bool) -> Node:
-    match e:
-        case Not(child):
-            return _grow(child, negated=not negated)
-        case And() | Or():
-            kind: OneOf["and", "or"] = "and" if isinstance(e, And) != negated else "or"
-            grown = [_grow(part, negated=negated) for part in _operands(e)]
-            # NOT (a OR b) below an AND is two more children of it.
-            flat = [node for child in grown for node in (child.children if child.kind == kind else (child,))]
-            return Node(kind, e, negated=negated, children=tuple(flat))
-    return Node("test", e, negated=negated)
-
-
-def _operands(e: And | Or) -> list[Expression]:
-    """The operands of a chain of the same connective, left to right."""
-    found: list[Expression] = []
-    open_: list[Expression] = [e]
-    while open_:
-        part = open_.pop()
-        if isinstance(part, type(e)):
-            open_ += (part.right, part.left)
-        else:
-            found.append(part)
-    return found
-
-
-def _read(e: Expression) -> Iterator[Column]:
-    """The columns that the evaluator looks at: it does not look into what has no rule."""
-    match e:
-        case Column():
-            yield e
-        case Opaque():
-            return
-        case Call(function) if function not in RULES:
-            return
-        case _:
-            for child in children(e):
-                yield from _read(child)
-
-
-def _static_cost(e: Expression) -> float:
-    """Seconds for an entry, before anything is known; for functions more than most take, so that they are probed."""
-    slow = e.type.name in ("string", "decimal")
-    match e:
-        case Call():
-            return 1e-6 if slow else 500e-9
-        case In() | Like():
-            return 50e-9
-        case Column():
-            return 3e-9 if slow else 1e-9
-        case Literal() | Opaque():
-            return 0.1e-9
-        case _:
-            return 1e-9
 
 
 def _run_length(entries: int, seconds: float) -> int:

@@ -19,7 +19,8 @@ from collections.abc import Iterator
 
 from secateur.evaluate.expression_ranges import Columns
 from secateur.evaluate.obstacles import obstacles
-from secateur.passes.filter.tree import Node, PruningTree
+from secateur.passes.filter.tree import PruningTree
+from secateur.passes.filter.tree_nodes import Node
 from secateur.plan.expressions import Column, Expression, IsNotNull, is_pruning, walk
 from secateur.plan.nodes import Scan
 from secateur.reasons import Reason
@@ -34,12 +35,12 @@ def why_not(
 ) -> tuple[Reason, ...]:  # fmt: skip
     """The reasons why not more files of a scan were skipped, after the tree was asked."""
     named = [(e, node) for e, node in tree.conjuncts if not is_pruning(e)]
-    asked = [(e, node) for e, node in named if not isinstance(e, IsNotNull)]
-    found = dict.fromkeys(reason for e, node in asked or named for reason in _why(e, node, stats, columns))
+    conditions = [(e, node) for e, node in named if not isinstance(e, IsNotNull)]
+    found = dict.fromkeys(reason for e, node in conditions or named for reason in _why(e, node, stats, columns))
     if tree.out_of_time:
         found[_out_of_time(tree, scan)] = None
     if not found and not skipped:
-        found[_not_selective(tree, scan) if asked else no_filter(scan)] = None
+        found[_not_selective(tree, scan) if conditions else no_filter(scan)] = None
     return tuple(found)
 
 

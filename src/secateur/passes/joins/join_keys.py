@@ -11,8 +11,9 @@ The subquery is a copy of that side of the join, which Spark runs before the sca
 are expected, else a map of 32,768 bits over equal ranges of the numbers that the scan's files hold: 4 kB, whatever the
 number of keys, and exact where there are no more numbers than bits. No key at all: no file is read.
 
-Where it may go is the business of :mod:`secateur.passes.joins.links`, as for what is told before the query runs. That
-side of the join has to give the same rows each time it runs: a LIMIT, a window or anything random in it rules it out.
+Where it may go is the business of :mod:`secateur.passes.joins.links`, as for what ``join_ranges`` passes on before the
+query runs. That side of the join has to give the same rows each time it runs: a LIMIT, a window or anything random in
+it rules it out.
 
 Whether it pays is reckoned beforehand: of each file it is known how many others share its range of keys, so a key that
 is there hits it with about that probability. How many keys a condition leaves is a guess, though, and may be far too
@@ -32,16 +33,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from secateur.decision.parts import AskAtRuntime, Part
+from secateur.decision.runtime import KeysRequest, Membership, RowFilter
 from secateur.evaluate.evaluator import context_of
 from secateur.evaluate.expression_ranges import range_of
 from secateur.evaluate.in_lists import search, take
 from secateur.evaluate.range_sets import RangeSet, merged, range_set
 from secateur.evaluate.value_range import ValueRange
-from secateur.passes.contract import Membership, PassInput, PassResult
-from secateur.passes.filter.predicates import order_sensitive_scans
-from secateur.passes.filter.surviving_rows import surviving_rows
-from secateur.passes.joins.links import Side, links_of
-from secateur.passes.limits.runtime_row_filter import RowFilter, row_filter
+from secateur.passes.contract import PassInput, PassResult
+from secateur.passes.joins.links import Side
+from secateur.passes.limits.runtime_row_filter import row_filter
 from secateur.passes.limits.sorted_scans import repeats
 from secateur.passes.limits.topk import as_flags
 from secateur.passes.limits.topk_probe import BYTES_A_SECOND, JOB_SECONDS, seconds
@@ -55,7 +56,7 @@ from secateur.stats.file_stats import sum_of
 
 BITS = 32_768
 FEW = 1_000
-"""Up to so many expected keys are told as they are."""
+"""Up to so many expected keys are sent as they are."""
 MOST_KEYS = 10_000
 """If there are more after all, a list of them tells nothing."""
 MATCHING = 0.1
@@ -95,9 +96,11 @@ class JoinKeys:
         return 0 if self.low is None or self.high is None else (self.high - self.low) // BITS + 1
 
     @property
-    def about(self) -> str:
-        """What the keys are compared with, by names that are the same wherever the table is read."""
-        return repr(_by_names(self.target))
+    def request(self) -> KeysRequest:
+        """The subquery that Spark runs first."""
+        span = None if self.low is None or self.high is None else (self.low, self.high, self.width)
+        about = repr(_by_names(self.target))
+        return KeysRequest(self.join, self.left, self.key, about, MOST_KEYS, span, self.row_filter)
 
     def describe(self) -> str:
         return f"the keys of {self.tables} are read first, to choose files by {in_words(self.target)}"
@@ -142,13 +145,12 @@ class JoinKeys:
 def ask_join_keys(known: PassInput) -> PassResult:
     """Make scans wait for the keys of what they are joined with, where that pays."""
     best: dict[int, _Worth] = {}
-    told: set[int] = set()
+    used: set[int] = set()
     reasons: dict[int, Reason] = {}
-    order_sensitive = order_sensitive_scans(known.query)
-    scans = {scan.id: scan for scan in known.query.scans()}
-    told_all: dict[int, bool] = {}
-    for side in links_of(known.query).sides:
-        if side.null_safe or side.join.ref in told:  # NULL is no key here
+    order_sensitive, scans = known.analysis.order_sensitive, known.analysis.scans
+    sent_before: dict[int, bool] = {}
+    for side in known.analysis.links.sides:
+        if side.null_safe or side.join.ref in used:  # NULL is no key here
             continue
         targets = [
             target for target in side.targets if target.scan not in order_sensitive and _is_open(target.scan, known)
@@ -160,17 +162,18 @@ def ask_join_keys(known: PassInput) -> PassResult:
             if target.scan in candidate.scans:
                 continue
             found = candidate.keys(scans[target.scan], target.expression, known)
-            if found is None or candidate.has_told(known, told_all):
+            if found is None or candidate.sent_keys_before(known, sent_before):
                 continue
             if isinstance(found, Reason):
                 reasons.setdefault(target.scan, found)
             elif target.scan not in best or best[target.scan].saved < found.saved:
                 best[target.scan] = found
-                told.add(side.join.ref)
+                used.add(side.join.ref)
     # Each join is asked in one direction, so that no side waits for one that waits for it.
     chosen = sorted(best.items(), key=lambda item: -item[1].saved)[:MOST_SCANS]
-    asked = {id_: worth.keys for id_, worth in chosen}
-    return PassResult(reasons=tuple((id_, r) for id_, r in reasons.items() if id_ not in asked), runtime=asked)
+    parts: list[tuple[int, Part]] = [(id_, AskAtRuntime(worth.keys)) for id_, worth in chosen]
+    asking = {id_ for id_, _ in chosen}
+    return [*parts, *((id_, reason) for id_, reason in reasons.items() if id_ not in asking)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +228,13 @@ class _Candidate:
         guessed = conditions > 0 or not waiting.keys().isdisjoint(ids)
         return _Candidate(side, key, ids, tables, cost, expected, guessed)
 
-    def has_told(self, known: PassInput, told: dict[int, bool]) -> bool:
-        """Whether it is a small table that told its keys before the query runs; ``told`` remembers those."""
+    def sent_keys_before(self, known: PassInput, seen: dict[int, bool]) -> bool:
+        """Whether it is a small table that passes on its keys before the query runs; ``seen`` remembers those."""
         nodes = list(walk(self.side.plan))
         scans = [node for node in nodes if isinstance(node, Scan)]
         if len(scans) > 1 or not all(isinstance(node, Scan | Filter | Project) for node in nodes):
             return False
-        return told[id_] if (id_ := scans[0].id) in told else told.setdefault(id_, _has_told(scans[0], known))
+        return seen[id_] if (id_ := scans[0].id) in seen else seen.setdefault(id_, _sent_keys_before(scans[0], known))
 
     def keys(self, scan: Scan, target: Expression, known: PassInput) -> _Worth | Reason | None:
         """What the scan may wait for, or why it had better not."""
@@ -278,13 +281,13 @@ def _is_open(id_: int, known: PassInput) -> bool:
     return id_ in known.stats and int(np.count_nonzero(known.kept[id_])) > 1
 
 
-def _has_told(scan: Scan, known: PassInput) -> bool:
-    """Whether it is known which rows of a small table match: their keys were told before the query runs."""
+def _sent_keys_before(scan: Scan, known: PassInput) -> bool:
+    """Whether it is known which rows of a small table match: their keys were passed on before the query runs."""
     kept = known.kept.get(scan.id)
     if kept is None:
         return False
-    rows = surviving_rows(scan, known, kept)
-    return rows is not None and len(rows.left) <= known.limits.ranges and rows.is_certain
+    rows = known.small_tables.surviving_rows(scan, kept)
+    return rows is not None and len(rows.left) <= known.tuning.join_ranges and rows.is_certain
 
 
 def _column(key: Expression) -> Column | None:

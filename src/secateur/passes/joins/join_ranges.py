@@ -17,7 +17,7 @@ single one is.
 
 Scans that read the same under the same conditions keep the same files in the end, so that Spark can still read once for
 both; and so do Spark's own copies of one side of a join, by which it prunes the other at run time. Keeping more files
-than the messages asked for is sound: told once more, in the same order, they would lead to the same files.
+than the messages asked for is sound: sent once more, in the same order, they would lead to the same files.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from time import perf_counter
 
 import numpy as np
 
+from secateur.decision.parts import Keep, Part
 from secateur.decision.records import JoinRecord
 from secateur.evaluate.evaluator import comparable, context_of
 from secateur.evaluate.expression_ranges import EvalContext, column_source, range_of
@@ -37,9 +38,8 @@ from secateur.evaluate.range_sets import RangeSet, compact, holds_numbers, inter
 from secateur.evaluate.subfiles import Subfiles, files_meeting, finest, values_of
 from secateur.evaluate.value_range import ValueRange
 from secateur.passes.contract import PassInput, PassResult
-from secateur.passes.filter.predicates import order_sensitive_scans
-from secateur.passes.filter.surviving_rows import SurvivingRows, informative_conjuncts, surviving_rows
-from secateur.passes.joins.links import Endpoint, Link, Links, links_of, pruning_copies
+from secateur.passes.filter.surviving_rows import SurvivingRows
+from secateur.passes.joins.links import Endpoint, Link, Links, pruning_copies
 from secateur.passes.joins.message_order import Cycle, Message, message_order
 from secateur.plan.columns import Mask
 from secateur.plan.expressions import Column
@@ -53,18 +53,17 @@ ROUNDS = 4
 
 def prune_by_join_ranges(known: PassInput) -> PassResult:
     """Keep of every scan the files that may hold a row with a partner in the tables that it joins with."""
-    links = links_of(known.query)
+    links = known.analysis.links
     if not links.found and not links.blocked:
-        return PassResult()
-    talk = Exchange(known, links)
-    talk.run()
-    kept = talk.narrowed()
-    return PassResult(
-        kept,
-        tuple(talk.reasons(kept)),
-        joins=tuple(talk.records),
-        relies={id_: frozenset(talk.relies.get(id_, ())) - {id_} for id_ in kept},
-    )
+        return ()
+    exchange = Exchange(known, links)
+    exchange.run()
+    kept = exchange.narrowed()
+    parts: list[tuple[int, Part]] = [
+        (id_, Keep(mask, needs_scans_unchanged=frozenset(exchange.rests_on.get(id_, ())) - {id_}))
+        for id_, mask in kept.items()
+    ]
+    return [*parts, *exchange.reasons(kept), *exchange.records]
 
 
 @dataclass(slots=True)
@@ -74,7 +73,7 @@ class Exchange:
     known: PassInput
     links: Links
     records: list[tuple[int, JoinRecord]] = field(default_factory=list)
-    relies: dict[int, set[int]] = field(default_factory=dict)
+    rests_on: dict[int, set[int]] = field(default_factory=dict)
     """The scans on whose files the choice of another's rests."""
     messages: int = 0
     _scans: dict[int, Scan] = field(default_factory=dict)
@@ -98,25 +97,25 @@ class Exchange:
         self._kept = {id_: self.known.kept[id_] for id_ in self._scans}
 
     def run(self) -> None:
-        """Everything that is to be told, until nothing changes any more or time is up."""
+        """Sends every message, until nothing changes any more or time is up."""
         ways: dict[Message, list[Link]] = {}
         for link in self._usable():
             for origin in link.origins:
                 ways.setdefault(Message(origin.scan, link.target.scan), []).append(link)
         edges = {(min(way.sender, way.receiver), max(way.sender, way.receiver)) for way in ways}
-        deadline = perf_counter() + self.known.limits.filter_seconds / 2
+        deadline = perf_counter() + self.known.tuning.filter_seconds / 2
         for step in message_order(sorted(edges)):
             exchanges = step.exchanges if isinstance(step, Cycle) else (step,)
             for _ in range(ROUNDS if isinstance(step, Cycle) else 1):
                 if perf_counter() > deadline:
                     self._out_of_time = True
                     return
-                told = [self._tell(link) for exchange in exchanges for link in ways.get(exchange, ())]
-                if not any(told):
+                sent = [self._send(link) for exchange in exchanges for link in ways.get(exchange, ())]
+                if not any(sent):
                     break
 
     def _usable(self) -> Iterator[Link]:
-        order_sensitive = order_sensitive_scans(self.known.query)
+        order_sensitive = self.known.analysis.order_sensitive
         for link in dict.fromkeys(self.links.found):
             to, by = link.target.scan, {origin.scan for origin in link.origins}
             if to in self._scans and to not in order_sensitive and by <= self._scans.keys() and to not in by:
@@ -136,23 +135,23 @@ class Exchange:
         for ids in together.values():
             if len(ids) > 1:
                 mask = np.logical_or.reduce([self._kept[id_] for id_ in ids])
-                rests_on = set().union(*(self.relies.get(id_, ()) for id_ in ids))
+                rests_on = set().union(*(self.rests_on.get(id_, ()) for id_ in ids))
                 for id_ in ids:
-                    self._kept[id_], self.relies[id_] = mask, rests_on
+                    self._kept[id_], self.rests_on[id_] = mask, rests_on
         self._copy(copied)
         return {id_: mask for id_, mask in self._kept.items() if _count(mask) < _count(self.known.kept[id_])}
 
     def _copy(self, copied: set[int]) -> None:
         """What a copy reads is what its original reads."""
         originals = {(scan.listing, scan.instance_id): id_ for id_, scan in self._scans.items() if id_ not in copied}
-        for id_ in copied - order_sensitive_scans(self.known.query):
+        for id_ in copied - self.known.analysis.order_sensitive:
             original = originals.get((self._scans[id_].listing, self._scans[id_].instance_id))
             if original is not None and np.array_equal(self.known.kept[original], self.known.kept[id_]):
                 self._kept[id_] = self._kept[original]
-                self.relies[id_] = {*self.relies.get(original, ()), original}
+                self.rests_on[id_] = {*self.rests_on.get(original, ()), original}
                 self.records += [(id_, record) for at, record in self.records if at == original]
 
-    def _tell(self, link: Link) -> bool:
+    def _send(self, link: Link) -> bool:
         """Whether what the origins hold by now rules out files of the target."""
         token = tuple(self._version[origin.scan] for origin in link.origins)
         if self._sent.get(link) == token or not self._kept[link.target.scan].any():
@@ -174,10 +173,10 @@ class Exchange:
         held = held if held.null == null else replace(held, null=null)
         # To look at rows takes longer than to look at files: only what rows tell is worth it.
         by_rows = any(self._fewer_rows(origin.scan) is not None for origin in link.origins)
-        told = compact(held, self.known.limits.ranges)
-        return received.take(link, told, by_rows=by_rows) and self._narrow(link, found, received, len(told), by_rows)
+        sent = compact(held, self.known.tuning.join_ranges)
+        return received.take(link, sent, by_rows=by_rows) and self._narrow(link, found, received, len(sent), by_rows)
 
-    def _narrow(self, link: Link, found: ValueRange, received: _Received, told: int, by_rows: bool) -> bool:
+    def _narrow(self, link: Link, found: ValueRange, received: _Received, ranges: int, by_rows: bool) -> bool:
         id_, wanted = link.target.scan, received.wanted
         before = self._kept[id_]
         mask = files_meeting(found, *self._finest(link.target), wanted, before)
@@ -189,11 +188,11 @@ class Exchange:
         self._kept[id_] = mask
         self._version[id_] += 1
         senders = {origin.scan for other in received.links for origin in other.origins}
-        rests_on = self.relies.setdefault(id_, set())
-        rests_on |= senders.union(*(self.relies.get(sender, ()) for sender in senders))
+        rests_on = self.rests_on.setdefault(id_, set())
+        rests_on |= senders.union(*(self.rests_on.get(sender, ()) for sender in senders))
         if left < alive:
             tables = ", ".join(dict.fromkeys(self._scans[origin.scan].table for origin in link.origins))
-            record = JoinRecord(tables, self._named(link.target), told, alive, left)
+            record = JoinRecord(tables, self._named(link.target), ranges, alive, left)
             self.records.append((id_, record))
         return True
 
@@ -234,7 +233,7 @@ class Exchange:
 
     def _fewer_rows(self, id_: int) -> SurvivingRows | None:
         """The rows of a small table that may still matter, None if they are all, as far as is known by now."""
-        if id_ not in self._rows and not informative_conjuncts(self._scans[id_], self.known):
+        if id_ not in self._rows and not self.known.small_tables.informative_conjuncts(self._scans[id_]):
             return None
         rows = self._rows_left(id_)
         return None if rows is None or rows.is_whole else rows
@@ -242,7 +241,7 @@ class Exchange:
     def _rows_left(self, id_: int) -> SurvivingRows | None:
         """The rows of a small table that may still matter."""
         if id_ not in self._rows:
-            self._rows[id_] = surviving_rows(self._scans[id_], self.known, self._kept[id_])
+            self._rows[id_] = self.known.small_tables.surviving_rows(self._scans[id_], self._kept[id_])
         return self._rows[id_]
 
     def _named(self, endpoint: Endpoint) -> str:
@@ -253,7 +252,7 @@ class Exchange:
 
     def reasons(self, kept: Mapping[int, Mask]) -> Iterator[tuple[int, Reason]]:
         """For each scan that joins with others and that they could not narrow, one reason."""
-        received = {target.scan: tables for tables, target in self._heard()}
+        received = {target.scan: tables for tables, target in self._senders()}
         for id_, scan in self._scans.items():
             if id_ in kept or _count(self.known.kept[id_]) < 2:  # of a single file there is little to skip
                 continue
@@ -266,7 +265,7 @@ class Exchange:
             elif id_ in self.links.blocked:
                 yield id_, _blocked(scan, self.links.blocked[id_])
 
-    def _heard(self) -> Iterator[tuple[str, Endpoint]]:
+    def _senders(self) -> Iterator[tuple[str, Endpoint]]:
         for (target, _), received in self._received.items():
             names = dict.fromkeys(self._scans[origin.scan].table for link in received.links for origin in link.origins)
             yield ", ".join(names), target
@@ -274,7 +273,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class _Received:
-    """What one endpoint was told by several links: the values that all of them allow."""
+    """What one endpoint received over several links: the values that all of them allow."""
 
     links: dict[Link, None] = field(default_factory=dict)
     _wanted: RangeSet | None = None

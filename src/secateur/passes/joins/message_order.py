@@ -67,16 +67,6 @@ def message_order(edges: Edges) -> list[Step]:
     return steps
 
 
-def groups_of(edges: Edges) -> list[Group]:
-    """The groups that the tables of a join graph make; single tables where there is no cycle.
-
-    >>> [sorted(group) for group in groups_of([(1, 2), (2, 3), (3, 4), (4, 1)])]
-    [[1, 2, 4], [2, 3, 4]]
-    """
-    near = _neighbours(edges)
-    return [group for tables in _components(near) for group in _groups(tables, near)]
-
-
 def _neighbours(edges: Edges) -> dict[int, set[int]]:
     near: dict[int, set[int]] = {}
     for one, other in edges:

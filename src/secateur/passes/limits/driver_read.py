@@ -17,24 +17,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
+from secateur.decision.parts import ReadOnDriver
 from secateur.passes.contract import PassInput
 from secateur.passes.limits.limit_scope import LimitScope
 from secateur.plan.columns import Mask
 from secateur.plan.expressions import NOT_EVALUABLE, Call, Expression, Opaque, walk
-from secateur.plan.nodes import Filter, Limit, Plan, Project
+from secateur.plan.nodes import Filter, Limit, Plan, Project, Scan
 from secateur.plan.nodes import Opaque as OpaquePlan
 from secateur.stats.file_stats import sum_of
 
 
-def is_for_driver(limited: LimitScope, files: Mask, known: PassInput) -> bool:
-    """Whether the query is a LIMIT over nothing but conditions and columns, and these files of its scan are small."""
-    size = sum_of(known.stats[limited.scan.id].sizes, files)
-    if size is None or size > known.limits.driver_bytes:
-        return False
-    plan: Plan = known.query.plan
+def driver_read(scope: LimitScope, files: Mask, known: PassInput) -> ReadOnDriver | None:
+    """The driver's read, if the query is a LIMIT over nothing but conditions and columns, and these files are small."""
+    size = sum_of(known.stats[scope.scan.id].sizes, files)
+    if size is None or size > known.tuning.driver_bytes or not _is_limit_only(known.query.plan, scope.scan):
+        return None
+    return ReadOnDriver(int(np.count_nonzero(files)), size)
+
+
+def _is_limit_only(whole: Plan, scan: Scan) -> bool:
+    plan = whole
     while isinstance(plan, OpaquePlan) and plan.what in ("GlobalLimit", "Offset"):
         plan = plan.children[0]
-    if not isinstance(plan, Limit) or plan is known.query.plan:
+    if not isinstance(plan, Limit) or plan is whole:
         return False
     plan = plan.child
     while isinstance(plan, Filter | Project):
@@ -42,7 +49,7 @@ def is_for_driver(limited: LimitScope, files: Mask, known: PassInput) -> bool:
         if plan.subqueries or not _is_sparks_own(computed):
             return False
         plan = plan.child
-    return plan == limited.scan
+    return plan == scan
 
 
 def _is_sparks_own(computed: Iterable[Expression]) -> bool:

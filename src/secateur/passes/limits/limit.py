@@ -16,36 +16,34 @@ from __future__ import annotations
 
 import numpy as np
 
+from secateur.decision.parts import Keep, Part, ReadFirst
 from secateur.passes.contract import PassInput, PassResult
-from secateur.passes.limits.driver_read import is_for_driver
+from secateur.passes.limits.driver_read import driver_read
 from secateur.passes.limits.limit_scope import LimitScope, fully_matching, limit_scopes, sure_rows
-from secateur.plan.columns import Mask
 from secateur.reasons import Reason
 
 
 def prune_by_limit(known: PassInput) -> PassResult:
     """Keep of every scan below a LIMIT the fewest fully matching files with enough rows, or have those read first."""
-    kept: dict[int, Mask] = {}
-    first: dict[int, Mask] = {}
-    driver: set[int] = set()
-    reasons: list[tuple[int, Reason]] = []
-    for limited in limit_scopes(known, ordered=False):
-        id_ = limited.scan.id
+    parts: list[tuple[int, Part]] = []
+    for scope in limit_scopes(known, ordered=False):
+        id_ = scope.scan.id
         stats, before = known.stats[id_], known.kept[id_]
-        rows = sure_rows(stats, fully_matching(limited, stats, before, known.query.settings))
-        chosen = fewest(rows, limited.count)
+        rows = sure_rows(stats, fully_matching(scope, stats, before, known.query.settings))
+        chosen = fewest(rows, scope.count)
         if chosen is None:
-            reasons.append((id_, _too_few(limited, int(rows.sum()))))
+            parts.append((id_, _too_few(scope, int(rows.sum()))))
             if 0 < np.count_nonzero(rows) < np.count_nonzero(before):
-                first[id_] = rows > 0
+                parts.append((id_, ReadFirst(rows > 0)))
             continue
         mask = np.zeros(len(before), dtype=np.bool_)
         mask[chosen] = True
         if len(chosen) < np.count_nonzero(before):
-            kept[id_] = mask
-        if is_for_driver(limited, mask, known):
-            driver.add(id_)
-    return PassResult(kept, tuple(reasons), counted=frozenset(kept), first=first, driver=frozenset(driver))
+            parts.append((id_, Keep(mask, needs_kept_unchanged=True)))
+        read = driver_read(scope, mask, known)
+        if read is not None:
+            parts.append((id_, read))
+    return parts
 
 
 def fewest(
@@ -63,9 +61,9 @@ def fewest(
     return order[:count]
 
 
-def _too_few(limited: LimitScope, rows: int) -> Reason:
+def _too_few(scope: LimitScope, rows: int) -> Reason:
     return Reason(
         "limit-not-covered",
-        f"LIMIT {limited.count:,} of {limited.scan.table} needs all files that may match: those all of whose rows are "
+        f"LIMIT {scope.count:,} of {scope.scan.table} needs all files that may match: those all of whose rows are "
         f"known to match hold {rows:,} rows. Filter by columns that the table is sorted or clustered by.",
     )

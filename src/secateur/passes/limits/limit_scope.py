@@ -25,24 +25,23 @@ import pyarrow.compute as pc
 from secateur.evaluate.evaluator import evaluate
 from secateur.evaluate.expression_ranges import Columns
 from secateur.passes.contract import PassInput
-from secateur.passes.filter.predicates import Predicate, order_sensitive_scans
-from secateur.passes.limits.sorted_scans import NOWHERE, grouped_by
+from secateur.passes.filter.predicates import Predicate
+from secateur.passes.limits.sorted_scans import NOWHERE
 from secateur.plan.columns import Mask
 from secateur.plan.expressions import Expression, conjuncts
 from secateur.plan.nodes import (
     Aggregate,
     Filter,
     GroupLimit,
-    Join,
     Limit,
     Plan,
-    Project,
     Scan,
     Settings,
     Sort,
     SortKey,
 )
-from secateur.plan.substitution import is_small, through
+from secateur.plan.propagation import Passage, Propagation
+from secateur.plan.substitution import grouped_by
 from secateur.stats.file_stats import FileStats
 
 Counts = npt.NDArray[np.int64]
@@ -69,8 +68,9 @@ class LimitScope:
 
 def limit_scopes(known: PassInput, *, ordered: bool) -> Iterator[LimitScope]:
     """The scans that a LIMIT with (``ordered``) or without an ORDER BY bounds, where that can be used."""
-    limits = (_below(node.child, LimitScope(node.count)) for node in known.query.nodes if isinstance(node, Limit))
-    wanted = (limited for limited in limits if limited and bool(limited.keys) == ordered and not limited.scan.decided)
+    ways = known.analysis.propagation
+    limits = [_below(node.child, LimitScope(node.count), ways) for node in known.query.nodes if isinstance(node, Limit)]
+    wanted = (scope for scope in limits if scope and bool(scope.keys) == ordered and not scope.scan.decided)
     yield from _usable(wanted, known)
 
 
@@ -82,54 +82,69 @@ def window_scopes(known: PassInput) -> Iterator[LimitScope]:
     for node in known.query.nodes:
         if isinstance(node, GroupLimit) and node.function in _RANKS and not node.subqueries:
             different = node.function == "DenseRank"
-            limited = _below(node.child, LimitScope(node.count, node.keys, grouped=different, partition=node.partition))
-            if limited:
-                yield from _usable((limited,), known)
+            above = LimitScope(node.count, node.keys, grouped=different, partition=node.partition)
+            scope = _below(node.child, above, known.analysis.propagation)
+            if scope:
+                yield from _usable((scope,), known)
 
 
 def _usable(found: Iterable[LimitScope], known: PassInput) -> Iterator[LimitScope]:
     ids = [scan.id for scan in known.query.scans()]
-    order_sensitive = order_sensitive_scans(known.query)
+    order_sensitive = known.analysis.order_sensitive
     by_scan: dict[int, LimitScope] = {}
-    for limited in found:
-        scan = limited.scan
+    for scope in found:
+        scan = scope.scan
         if scan.id in known.stats and scan.id not in order_sensitive and ids.count(scan.id) == 1 and not scan.lossy:
             # Of two limits above one scan the lower one is met last, and it is the one that reads the scan.
-            by_scan[scan.id] = limited
+            by_scan[scan.id] = scope
     yield from by_scan.values()
 
 
-def _below(plan: Plan, above: LimitScope) -> LimitScope | None:
+def _below(plan: Plan, above: LimitScope, propagation: Propagation) -> LimitScope | None:
     """The scan below a Limit, with every conjunct on the way: one left out would let rows count that do not arrive."""
     match plan:
         case Scan():
             return replace(above, scan=plan)
-        case Filter():
-            return _below(plan.child, replace(above, predicate=(*above.predicate, *conjuncts(plan.condition))))
-        case Project() if plan.deterministic:
-            below = through(plan)
-            predicate, partition = tuple(map(below, above.predicate)), tuple(map(below, above.partition))
-            if not all(map(is_small, (*predicate, *partition))):
-                return None
-            keys = tuple(replace(key, expression=below(key.expression)) for key in above.keys)
-            return _below(plan.child, replace(above, keys=keys, predicate=predicate, partition=partition))
         case Sort() if not above.keys:
-            return _below(plan.child, replace(above, keys=plan.keys))
-        case Join("LeftOuter", left=preserved) | Join("RightOuter", right=preserved):
-            # Each row arrives, at least once; what is asked of columns of the other side is not sure of any row.
-            return _below(preserved, above)
+            return _below(plan.child, replace(above, keys=plan.keys), propagation)
         case Aggregate() if above.keys and not above.predicate and not above.partition:
             key = grouped_by(plan, above.keys[0].expression)
-            if key is not None:
-                return _below(plan.child, replace(above, keys=(replace(above.keys[0], expression=key),), grouped=True))
+            if key is None:
+                return None
+            keys = (replace(above.keys[0], expression=key),)
+            return _below(plan.child, replace(above, keys=keys, grouped=True), propagation)
+        case Filter():
+            above = replace(above, predicate=(*above.predicate, *conjuncts(plan.condition)))
+            return _below(plan.child, above, propagation)
+    for way in propagation.passages(plan):
+        if way.arrives:
+            inside = _through(way, above)
+            return None if inside is None else _below(way.child, inside, propagation)
     return None
 
 
-def fully_matching(limited: LimitScope, stats: FileStats, kept: Mask, settings: Settings) -> Mask:
+def _through(way: Passage, above: LimitScope) -> LimitScope | None:
+    """The same over the columns of the input, None if that cannot be said of one of them."""
+    if way.side is not None:
+        # Each row arrives, at least once; what is asked of columns of the other side is not sure of any row.
+        return above
+    keys = [way.below(key.expression) for key in above.keys]
+    predicate, partition = list(map(way.below, above.predicate)), list(map(way.below, above.partition))
+    if None in keys or None in predicate or None in partition:
+        return None
+    return replace(
+        above,
+        keys=tuple(replace(key, expression=e) for key, e in zip(above.keys, keys, strict=True) if e is not None),
+        predicate=tuple(e for e in predicate if e is not None),
+        partition=tuple(e for e in partition if e is not None),
+    )
+
+
+def fully_matching(scope: LimitScope, stats: FileStats, kept: Mask, settings: Settings) -> Mask:
     """The kept files all of whose rows satisfy what lies between the LIMIT and the scan."""
     full = kept
-    for conjunct in limited.predicate:
-        full = full & evaluate(conjunct, stats, limited.columns, settings).must
+    for conjunct in scope.predicate:
+        full = full & evaluate(conjunct, stats, scope.columns, settings).must
         if not full.any():
             break
     return full

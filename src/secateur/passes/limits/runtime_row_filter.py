@@ -20,9 +20,9 @@ Iceberg takes literals only, while the query is planned: there it is files alone
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 
+from secateur.decision.runtime import RowFilter
 from secateur.passes.filter.implied_predicates import EARLIEST, known_ends
 from secateur.plan.columns import Mask
 from secateur.plan.expressions import Column, Expression
@@ -34,15 +34,6 @@ _WHOLE = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """0001-01-01 and 9999-12-31: any others do not survive every conversion on their way to Parquet."""
 _DAY = 86_400_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class RowFilter:
-    """A column that may be compared with a value found at run time, and the values that stand for none."""
-
-    column: Column
-    low: int | Decimal
-    high: int | Decimal
 
 
 def row_filter(expression: Expression, scan: Scan, stats: FileStats, kept: Mask) -> RowFilter | None:

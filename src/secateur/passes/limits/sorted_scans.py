@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from secateur.evaluate.expression_ranges import Columns
 from secateur.passes.filter.predicates import Predicate
-from secateur.plan.expressions import Alias, Column, Expression, Opaque, conjuncts, is_pruning
+from secateur.plan.expressions import Column, Expression, Opaque, conjuncts, is_pruning
 from secateur.plan.expressions import walk as parts_of
 from secateur.plan.nodes import (
     PRUNING_COPY,
@@ -38,7 +38,8 @@ from secateur.plan.nodes import (
     walk,
 )
 from secateur.plan.nodes import Opaque as OpaquePlan
-from secateur.plan.substitution import is_small, through
+from secateur.plan.propagation import Passage, Propagation
+from secateur.plan.substitution import grouped_by
 from secateur.plan.types import BOOLEAN
 
 NOWHERE = Scan(-1, "", "", "", ())
@@ -72,7 +73,7 @@ class Blocked:
     what: str
 
 
-def sorted_scans(plan: Plan) -> Iterator[SortedScan | Blocked]:
+def sorted_scans(plan: Plan, propagation: Propagation) -> Iterator[SortedScan | Blocked]:
     """The scans below ORDER BY and LIMIT."""
     for node in walk(plan):
         if not isinstance(node, Limit):
@@ -82,18 +83,17 @@ def sorted_scans(plan: Plan) -> Iterator[SortedScan | Blocked]:
             sort = sort.child
         if not isinstance(sort, Sort):
             continue
-        found = below_sort(sort.child, SortedScan(node.count, sort.ref, sort.keys[0]))
+        found = below_sort(sort.child, SortedScan(node.count, sort.ref, sort.keys[0]), propagation)
         if isinstance(found, SortedScan):
             yield found
         else:
             yield from (Blocked(node.count, scan, found) for scan in walk(sort.child) if isinstance(scan, Scan))
 
 
-_PRESERVES_LEFT = ("LeftOuter", "LeftSemi", "LeftAnti", "ExistenceJoin")
 _UNSURE = Opaque("rows", "how many rows arrive is not known", BOOLEAN)
 
 
-def below_sort(plan: Plan, above: SortedScan) -> SortedScan | str:
+def below_sort(plan: Plan, above: SortedScan, propagation: Propagation) -> SortedScan | str:
     """The scan whose columns the sort key is made of, if fewer files of it give some of the same rows, or the obstacle.
 
     Nothing may lie in between that could give another result when it runs again, such as rand() or a subquery. Of an
@@ -107,46 +107,44 @@ def below_sort(plan: Plan, above: SortedScan) -> SortedScan | str:
                 return replace(above, scan=plan)
             return "a sort key that is not made of its columns"
         case Filter() if all(map(_runs_again, (plan, *(node for inner in plan.subqueries for node in walk(inner))))):
-            return below_sort(plan.child, replace(above, predicate=(*above.predicate, *conjuncts(plan.condition))))
-        case Project() if repeats(plan):
-            down = through(plan)
-            key = replace(above.key, expression=down(above.key.expression))
-            predicate = tuple(map(down, above.predicate))
-            if all(map(is_small, (key.expression, *predicate))):
-                return below_sort(plan.child, replace(above, key=key, predicate=predicate))
-        case Transparent() if not plan.subqueries:
-            return below_sort(plan.child, above)
-        case Join() if repeats(plan):
-            return _side(plan, above)
+            above = replace(above, predicate=(*above.predicate, *conjuncts(plan.condition)))
+            return below_sort(plan.child, above, propagation)
         case Aggregate() if not plan.subqueries and not above.predicate and not above.joined:
             made = grouped_by(plan, above.key.expression)
             if made is not None:
                 key = replace(above.key, expression=made)
-                return below_sort(plan.child, replace(above, key=key, predicate=(_UNSURE,)))
+                return below_sort(plan.child, replace(above, key=key, predicate=(_UNSURE,)), propagation)
             return "a GROUP BY that does not have the sort key among its keys"
+        case Join() if repeats(plan):
+            return _side(plan, above, propagation)
+        case Project() | Transparent() if not plan.subqueries:
+            for way in propagation.passages(plan):
+                inside = _through(way, above) if way.subset else None
+                if inside is not None:
+                    return below_sort(way.child, inside, propagation)
     return f"{_name(plan)}, through which no boundary is taken"
 
 
-def grouped_by(plan: Aggregate, key: Expression) -> Expression | None:
-    """What a column of an aggregate's output is below it, if it is grouped by that."""
-    for output in plan.outputs:
-        made = output.child if isinstance(output, Alias) else output
-        if isinstance(output, (Alias, Column)) and isinstance(key, Column) and key.id == output.id and not key.path:
-            return made if made in plan.grouping else None
-    return None
+def _through(way: Passage, above: SortedScan) -> SortedScan | None:
+    """The same over the columns of the input, None if that cannot be said."""
+    key, predicate = way.below(above.key.expression), list(map(way.below, above.predicate))
+    if key is None or None in predicate:
+        return None
+    sure = tuple(e for e in predicate if e is not None)
+    return replace(above, key=replace(above.key, expression=key), predicate=sure)
 
 
-def _side(join: Join, above: SortedScan) -> SortedScan | str:
+def _side(join: Join, above: SortedScan, propagation: Propagation) -> SortedScan | str:
     """The side of a join that the sort key comes from, where each of its rows gives rows of its own."""
-    left, right = join.kind in (*_PRESERVES_LEFT, "Inner", "Cross"), join.kind in ("RightOuter", "Inner", "Cross")
-    sure = join.kind in ("LeftOuter", "RightOuter", "ExistenceJoin")
     obstacle = f"a {join.kind} join"
-    for usable, side, other in ((left, join.left, join.right), (right, join.right, join.left)):
-        again = [node for node in walk(other) if isinstance(node, Scan)]
-        if not usable or not all(map(_runs_again, walk(other))):
+    for way, other in zip(propagation.passages(join), (join.right, join.left), strict=True):
+        if not way.subset or not all(map(_runs_again, walk(other))):
             continue
+        again = [node for node in walk(other) if isinstance(node, Scan)]
         inside = replace(above, again=(*above.again, *again), joined=True)
-        found = below_sort(side, inside if sure else replace(inside, predicate=(*inside.predicate, _UNSURE)))
+        if not way.arrives:
+            inside = replace(inside, predicate=(*inside.predicate, _UNSURE))
+        found = below_sort(way.child, inside, propagation)
         if isinstance(found, SortedScan):
             return found
         obstacle = found

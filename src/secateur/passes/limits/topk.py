@@ -24,6 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.decision.parts import Keep, Part
 from secateur.evaluate.evaluator import context_of
 from secateur.evaluate.expression_ranges import range_of
 from secateur.evaluate.value_range import Bound, ValueRange
@@ -39,36 +40,35 @@ from secateur.stats.file_stats import FileStats
 
 def prune_by_topk(known: PassInput) -> PassResult:
     """Keep of every scan below ORDER BY and LIMIT the files that may hold one of the first rows."""
-    kept: dict[int, Mask] = {}
-    reasons: list[tuple[int, Reason]] = []
-    for limited in limit_scopes(known, ordered=True):
-        id_ = limited.scan.id
+    parts: list[tuple[int, Part]] = []
+    for scope in limit_scopes(known, ordered=True):
+        id_ = scope.scan.id
         stats, before = known.stats[id_], known.kept[id_]
-        if not limited.count or not before.any():
+        if not scope.count or not before.any():
             continue
-        boundary = boundary_of(limited, stats, before, known.query.settings)
+        boundary = boundary_of(scope, stats, before, known.query.settings)
         if boundary is None:
-            reasons.append((id_, _no_boundary(limited)))
+            parts.append((id_, _no_boundary(scope)))
             continue
-        after = narrow((boundary,), stats, limited.columns, before, known.query.settings)
+        after = narrow((boundary,), stats, scope.columns, before, known.query.settings)
         if np.count_nonzero(after) < np.count_nonzero(before):
-            kept[id_] = after
+            parts.append((id_, Keep(after, needs_kept_unchanged=True)))
         else:
-            reasons.append((id_, _not_selective(limited, boundary)))
-    return PassResult(kept, tuple(reasons), counted=frozenset(kept))
+            parts.append((id_, _not_selective(scope, boundary)))
+    return parts
 
 
-def boundary_of(limited: LimitScope, stats: FileStats, kept: Mask, settings: Settings) -> Expression | None:
+def boundary_of(scope: LimitScope, stats: FileStats, kept: Mask, settings: Settings) -> Expression | None:
     """A condition that each of the first rows satisfies, None if metadata tell of none."""
-    key = limited.keys[0]
-    value_range = range_of(key.expression, context_of(stats, limited.columns, settings))
+    key = scope.keys[0]
+    value_range = range_of(key.expression, context_of(stats, scope.columns, settings))
     if value_range is None or key.expression.type.domain is None:
         return None
-    rows = sure_rows(stats, fully_matching(limited, stats, kept, settings))
-    values, counts, _ = counted_values(key, value_range, rows, stats, limited)
-    if limited.grouped:
+    rows = sure_rows(stats, fully_matching(scope, stats, kept, settings))
+    values, counts, _ = counted_values(key, value_range, rows, stats, scope)
+    if scope.grouped:
         values, counts = _different(values)
-    value = _kth(values, counts, limited.count, descending=key.descending)
+    value = _kth(values, counts, scope.count, descending=key.descending)
     if value is None:
         return None
     return at_or_beyond(key, Literal(value, value_range.type))
@@ -81,17 +81,17 @@ def at_or_beyond(key: SortKey, boundary: Literal) -> Expression:
 
 
 def counted_values(
-    key: SortKey, value_range: ValueRange, rows: Counts, stats: FileStats, limited: LimitScope
+    key: SortKey, value_range: ValueRange, rows: Counts, stats: FileStats, scope: LimitScope
 ) -> tuple[pa.Array, Counts, npt.NDArray[np.intp]]:
     """Values, how many rows are at each or beyond it, no row twice, and in which files.
 
     Where groups are counted, the values are some that occur.
     """
     best, worst = (value_range.high, value_range.low) if key.descending else (value_range.low, value_range.high)
-    ranked = _ranked_rows(key, value_range, rows, stats, limited)
-    one = np.where(_exact(key, stats, limited) & ~as_flags(best.unknown, len(rows)), np.minimum(rows, 1), 0)
-    if limited.grouped:
-        rest = np.where(_exact(key, stats, limited, best=False), np.minimum(rows, 1), 0)
+    ranked = _ranked_rows(key, value_range, rows, stats, scope)
+    one = np.where(_exact(key, stats, scope) & ~as_flags(best.unknown, len(rows)), np.minimum(rows, 1), 0)
+    if scope.grouped:
+        rest = np.where(_exact(key, stats, scope, best=False), np.minimum(rows, 1), 0)
     else:
         rest = np.maximum(ranked - one, 0)
     rest = np.where(as_flags(worst.unknown, len(rows)), 0, rest)
@@ -108,11 +108,11 @@ def _different(values: pa.Array) -> tuple[pa.Array, Counts]:
     return values, np.ones(len(values), np.int64)
 
 
-def _ranked_rows(key: SortKey, value_range: ValueRange, rows: Counts, stats: FileStats, limited: LimitScope) -> Counts:
+def _ranked_rows(key: SortKey, value_range: ValueRange, rows: Counts, stats: FileStats, scope: LimitScope) -> Counts:
     """Of the rows that are sure to arrive, those that lie within the bounds or beyond them."""
     count = len(rows)
     unsure = np.zeros(count, np.int64)
-    column = _column(key, limited)
+    column = _column(key, scope)
     known = stats.column(column) if column is not None else None
     if not key.nulls_first:
         unsure = unsure + _at_most(value_range.may_hold_null, known.nulls if known else None, rows)
@@ -131,19 +131,19 @@ def _at_most(possible: Any, counted: pa.Array | None, rows: Counts) -> Counts:
     return np.where(as_flags(possible, len(rows)), most, 0)
 
 
-def _exact(key: SortKey, stats: FileStats, limited: LimitScope, *, best: bool = True) -> Mask:
+def _exact(key: SortKey, stats: FileStats, scope: LimitScope, *, best: bool = True) -> Mask:
     """Where the best bound, or the worst, is a value that occurs (rule S3)."""
-    column = _column(key, limited)
+    column = _column(key, scope)
     known = stats.column(column) if column is not None else None
     if known is None:
         return np.zeros(stats.count, np.bool_)
     return known.high_exact if key.descending == best else known.low_exact
 
 
-def _column(key: SortKey, limited: LimitScope) -> Any:
+def _column(key: SortKey, scope: LimitScope) -> Any:
     match key.expression:
         case Column(id_, _, type_):
-            column = limited.columns.get(id_)
+            column = scope.columns.get(id_)
             return column if column is not None and column.type == type_ else None
     return None
 
@@ -179,19 +179,19 @@ def _kth(values: pa.Array, counts: Counts, needed: int, *, descending: bool) -> 
     return values[order[place].as_py()].as_py()
 
 
-def _no_boundary(limited: LimitScope) -> Reason:
-    key = limited.keys[0].expression
+def _no_boundary(scope: LimitScope) -> Reason:
+    key = scope.keys[0].expression
     return Reason(
         "no-boundary",
-        f"For ORDER BY {key} LIMIT {limited.count:,} the statistics of {limited.scan.table} do not tell which rows "
+        f"For ORDER BY {key} LIMIT {scope.count:,} the statistics of {scope.scan.table} do not tell which rows "
         "come first: too few files match fully, or the bounds and NULL counts of the sort key are unknown.",
     )
 
 
-def _not_selective(limited: LimitScope, boundary: Expression) -> Reason:
-    key = limited.keys[0].expression
+def _not_selective(scope: LimitScope, boundary: Expression) -> Reason:
+    key = scope.keys[0].expression
     return Reason(
         "boundary-not-selective",
-        f"Every file of {limited.scan.table} may hold rows with {boundary}, the first {limited.count:,} by {key}. "
+        f"Every file of {scope.scan.table} may hold rows with {boundary}, the first {scope.count:,} by {key}. "
         "Sort or cluster the table by it.",
     )

@@ -2,7 +2,7 @@
 
 Before and after, for ``WHERE f(y) ORDER BY x DESC LIMIT 2`` over files of which nobody knows how many rows match::
 
-    Limit 2                            the probe: the file with 90..99 alone, its rows that match sorted and limited;
+    Limit 2                            the probe: the file with 90..99 alone, its rows that match sorted and scope;
       Sort x DESC NULLS LAST           it gives rows with 97 and 93, so that the boundary is x >= 93
         Filter f(y)
           Scan t [x, y]  (90..99, 80..95, 0..80)          ->   the scan reads the first two files
@@ -25,14 +25,15 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
+from secateur.decision.parts import AskAtRuntime, Part
+from secateur.decision.runtime import BoundaryRequest, RowFilter
 from secateur.evaluate.evaluator import context_of, evaluate
 from secateur.evaluate.expression_ranges import range_of
 from secateur.evaluate.value_range import Bound, ValueRange
 from secateur.passes.contract import PassInput, PassResult
 from secateur.passes.filter.filter import narrow
-from secateur.passes.filter.predicates import order_sensitive_scans
 from secateur.passes.limits.limit_scope import Counts
-from secateur.passes.limits.runtime_row_filter import RowFilter, row_filter
+from secateur.passes.limits.runtime_row_filter import row_filter
 from secateur.passes.limits.sorted_scans import Blocked, SortedScan, sorted_scans
 from secateur.passes.limits.topk import as_flags, at_or_beyond, taken
 from secateur.plan.columns import Mask
@@ -72,6 +73,11 @@ class TopKProbe:
 
     name = "topk_probe"
 
+    @property
+    def request(self) -> BoundaryRequest:
+        """The subquery that Spark runs first."""
+        return BoundaryRequest(self.sort, self.count, self.files, self.row_filter)
+
     def describe(self) -> str:
         few = int(np.count_nonzero(self.files))
         order = f"{in_words(self.key.expression)} {'DESC' if self.key.descending else 'ASC'}"
@@ -104,19 +110,16 @@ class TopKProbe:
 
 def probe_topk(known: PassInput) -> PassResult:
     """Give every scan below ORDER BY and LIMIT a probe, where that pays."""
-    probes: dict[int, TopKProbe] = {}
-    reasons: list[tuple[int, Reason]] = []
-    order_sensitive = order_sensitive_scans(known.query)
+    parts: list[tuple[int, Part]] = []
+    order_sensitive = known.analysis.order_sensitive
     # Of two sorts above one scan the lower one is met last.
-    for id_, found in {found.scan.id: found for found in sorted_scans(known.query.plan)}.items():
+    sorts = {found.scan.id: found for found in sorted_scans(known.query.plan, known.analysis.propagation)}
+    for id_, found in sorts.items():
         if id_ not in known.stats or id_ in order_sensitive or not found.count or np.count_nonzero(known.kept[id_]) < 2:
             continue
         probe = probe_for(found, known) if isinstance(found, SortedScan) else _no_way(found)
-        if isinstance(probe, Reason):
-            reasons.append((id_, probe))
-        else:
-            probes[id_] = probe
-    return PassResult(reasons=tuple(reasons), runtime=probes)
+        parts.append((id_, probe if isinstance(probe, Reason) else AskAtRuntime(probe)))
+    return parts
 
 
 def _no_way(found: Blocked) -> Reason:
@@ -217,4 +220,4 @@ def _value(bound: Bound, place: int) -> Any:
 def seconds(stats: FileStats, files: Mask, known: PassInput) -> float:
     """What reading these files takes, roughly."""
     size = sum_of(stats.sizes, files, known=True)
-    return float(np.count_nonzero(files)) * known.limits.file_seconds + float(size or 0) / BYTES_A_SECOND
+    return float(np.count_nonzero(files)) * known.tuning.file_seconds + float(size or 0) / BYTES_A_SECOND

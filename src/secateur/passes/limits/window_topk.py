@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.decision.parts import Keep, Part
 from secateur.evaluate.evaluator import context_of
 from secateur.evaluate.expression_ranges import range_of
 from secateur.evaluate.value_range import Bound, ValueRange
@@ -38,32 +39,31 @@ Codes = npt.NDArray[np.int64]
 
 def prune_by_window_topk(known: PassInput) -> PassResult:
     """Keep of every scan below such a window the files that may hold one of the first rows of a group."""
-    kept: dict[int, Mask] = {}
-    reasons: list[tuple[int, Reason]] = []
-    for limited in window_scopes(known):
-        id_ = limited.scan.id
+    parts: list[tuple[int, Part]] = []
+    for scope in window_scopes(known):
+        id_ = scope.scan.id
         stats, before = known.stats[id_], known.kept[id_]
         if not before.any():
             continue
-        after = before & may_come_first(limited, stats, before, known.query.settings)
+        after = before & may_come_first(scope, stats, before, known.query.settings)
         if np.count_nonzero(after) < np.count_nonzero(before):
-            kept[id_] = after
+            parts.append((id_, Keep(after, needs_kept_unchanged=True)))
         else:
-            reasons.append((id_, _not_selective(limited)))
-    return PassResult(kept, tuple(reasons), counted=frozenset(kept))
+            parts.append((id_, _not_selective(scope)))
+    return parts
 
 
-def may_come_first(limited: LimitScope, stats: FileStats, kept: Mask, settings: Settings) -> Mask:
+def may_come_first(scope: LimitScope, stats: FileStats, kept: Mask, settings: Settings) -> Mask:
     """The files that may hold one of the first rows of a group."""
-    key = limited.keys[0]
-    context = context_of(stats, limited.columns, settings)
+    key = scope.keys[0]
+    context = context_of(stats, scope.columns, settings)
     value_range = range_of(key.expression, context)
     everything = np.ones(stats.count, np.bool_)
     if value_range is None or key.expression.type.domain is None:
         return everything
-    groups = groups_of([range_of(e, context) for e in limited.partition], limited.partition, stats.count)
-    rows = sure_rows(stats, fully_matching(limited, stats, kept & (groups >= 0), settings))
-    values, counts, places = counted_values(key, value_range, rows, stats, limited)
+    groups = groups_of([range_of(e, context) for e in scope.partition], scope.partition, stats.count)
+    rows = sure_rows(stats, fully_matching(scope, stats, kept & (groups >= 0), settings))
+    values, counts, places = counted_values(key, value_range, rows, stats, scope)
     # A bound that is NULL is unknown, whoever made it (rule S1).
     known = values.is_valid().to_numpy(zero_copy_only=False)
     values, counts, places = values.drop_null(), counts[known], places[known]
@@ -72,7 +72,7 @@ def may_come_first(limited: LimitScope, stats: FileStats, kept: Mask, settings: 
     ranks = _ranks(pa.concat_arrays([values, ends_of_files]), descending=key.descending)
     counted, of_file = ranks[: len(values)], ranks[len(values) :]
     last = np.full(int(groups.max()) + 2, np.iinfo(np.int64).max)  # the last one is that of the group -1
-    reached, ends = _ends(groups[places], counted, counts, limited)
+    reached, ends = _ends(groups[places], counted, counts, scope)
     last[reached] = ends
     beyond = (groups >= 0) & (of_file > last[groups]) & ~as_flags(best.unknown, stats.count)
     beyond &= ends_of_files.is_valid().to_numpy(zero_copy_only=False)
@@ -133,7 +133,7 @@ def _ranks(values: pa.Array, *, descending: bool) -> Codes:
     return places[indices] if len(places) else np.zeros(len(values), np.int64)
 
 
-def _ends(groups: Codes, ranks: Codes, counts: Counts, limited: LimitScope) -> tuple[Codes, Codes]:
+def _ends(groups: Codes, ranks: Codes, counts: Counts, scope: LimitScope) -> tuple[Codes, Codes]:
     """The groups that are known to have as many rows as needed, and the rank at which that is so.
 
     >>> groups, ranks, counts = np.array([1, 0, 1, 0]), np.array([3, 1, 0, 2]), np.array([5, 1, 1, 1])
@@ -142,7 +142,7 @@ def _ends(groups: Codes, ranks: Codes, counts: Counts, limited: LimitScope) -> t
     >>> _ends(groups, ranks, counts, LimitScope(3))
     (array([1]), array([3]))
     """
-    if limited.grouped:
+    if scope.grouped:
         _, first = np.unique(np.stack([groups, ranks]), axis=1, return_index=True)
         groups, ranks, counts = groups[first], ranks[first], np.ones(len(first), np.int64)
     order = np.lexsort((ranks, groups))
@@ -150,17 +150,17 @@ def _ends(groups: Codes, ranks: Codes, counts: Counts, limited: LimitScope) -> t
     total = np.cumsum(counts[order])
     begins = np.flatnonzero(np.diff(groups, prepend=-1))
     before = np.repeat(total[begins] - counts[order][begins], np.diff(begins, append=len(groups)))
-    enough = total - before >= limited.count
+    enough = total - before >= scope.count
     reached, first = np.unique(groups[enough], return_index=True)
     return reached, ranks[enough][first]
 
 
-def _not_selective(limited: LimitScope) -> Reason:
-    by = ", ".join(map(str, limited.partition))
+def _not_selective(scope: LimitScope) -> Reason:
+    by = ", ".join(map(str, scope.partition))
     groups = f" of each {by}" if by else ""
     return Reason(
         "window-not-selective",
-        f"No file of {limited.scan.table} is known to lie behind the first {limited.count:,} rows{groups} by "
-        f"{limited.keys[0].expression}. Files can be skipped that hold one group each, so partition or cluster the "
+        f"No file of {scope.scan.table} is known to lie behind the first {scope.count:,} rows{groups} by "
+        f"{scope.keys[0].expression}. Files can be skipped that hold one group each, so partition or cluster the "
         "table by it.",
     )

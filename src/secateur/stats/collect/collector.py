@@ -24,10 +24,8 @@ import pyarrow.compute as pc
 from pyspark import SparkContext, cloudpickle
 from pyspark.sql import SparkSession
 
-from secateur.stats.collect import chunk_statistics as cells
-from secateur.stats.collect import executor_job, footers
-from secateur.stats.collect import narrowest_ranges as widest
-from secateur.stats.collect import range_scan as rangescan
+from secateur.stats import narrowest_ranges
+from secateur.stats.collect import chunk_statistics, executor_job, footers, range_scan
 from secateur.stats.collect.executor_job import cause_of
 from secateur.stats.collect.progress import Progress
 from secateur.stats.collect.remote_footers import read_remote_footers
@@ -145,7 +143,7 @@ def collect_ranges(
 
     Never raises either.
     """
-    wanted = rangescan.Wanted(most, values.columns, values.by_id, values.dated, listed)
+    wanted = range_scan.Wanted(most, values.columns, values.by_id, values.dated, listed)
     stores = [store.table_ranges if values.of_table else store.ranges for store in stores]
     for store in stores:
         store.refresh()
@@ -154,7 +152,7 @@ def collect_ranges(
 
     def read() -> Found:
         here, there = _split(files)
-        reader = partial(rangescan.read_ranges, wanted=wanted)
+        reader = partial(range_scan.read_ranges, wanted=wanted)
         found = _read(here, reader, how.spark, direct_limit, bar) if here else Found()
         if there:
             found.tables += read_remote_ranges(there, wanted, how.spark, _required(how.remote), how.table, bar)
@@ -202,7 +200,7 @@ def _collected(
     return CollectReport(listing.count, kept, failed, time.monotonic() - started, text, problem, tuple(failures))
 
 
-def _without_ranges(listing: Listing, stores: Sequence[Store], wanted: rangescan.Wanted) -> Chunk:
+def _without_ranges(listing: Listing, stores: Sequence[Store], wanted: range_scan.Wanted) -> Chunk:
     """The files of which no segment has as many ranges of as many columns."""
     done = np.zeros(listing.count, np.bool_)
     for store in stores:
@@ -215,10 +213,10 @@ def _without_ranges(listing: Listing, stores: Sequence[Store], wanted: rangescan
     return _described(listing, np.flatnonzero(~done & listing.paths.is_valid().to_numpy(zero_copy_only=False)))
 
 
-def _covers(asked: Sequence[Any], wanted: rangescan.Wanted) -> bool:
+def _covers(asked: Sequence[Any], wanted: range_scan.Wanted) -> bool:
     ranges, columns, *marks = asked
     enough = columns is None or (wanted.columns is not None and set(wanted.columns) <= set(columns))
-    listed = rangescan.VALUES in marks or not wanted.listed
+    listed = range_scan.VALUES in marks or not wanted.listed
     return ranges >= wanted.most and enough and ("ids" in marks) == wanted.by_id and listed
 
 
@@ -285,7 +283,7 @@ def _read_on_executors(files: Chunk, reader: Read, context: SparkContext, bar: P
     chunks = _chunks(files, size)
     group = f"secateur-{uuid.uuid4().hex}"
     # The functions travel by value: executors need what these import, but not secateur.
-    for module in (executor_job, cells, footers, rangescan, widest):
+    for module in (executor_job, chunk_statistics, footers, range_scan, narrowest_ranges):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     packed = cloudpickle.dumps(partial(footers.read_partition, read=reader))  # type: ignore[no-untyped-call]
     work = partial(executor_job.run, packed=packed, needs=executor_job.NEEDS)

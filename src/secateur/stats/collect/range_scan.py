@@ -36,7 +36,7 @@ from secateur.stats.collect.footers import (
     read_metadata,
     state_of,
 )
-from secateur.stats.collect.narrowest_ranges import narrowest_ranges
+from secateur.stats.narrowest_ranges import narrowest_ranges
 
 CELLS = ("lows", "highs", "null", "nan")
 VALUES = "values"

@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from secateur.stats.collect import chunk_statistics, footers, narrowest_ranges, range_scan, value_stream
+from secateur.stats import narrowest_ranges
+from secateur.stats.collect import chunk_statistics, footers, range_scan, value_stream
 from secateur.stats.collect.chunk_statistics import Trust
 from secateur.stats.collect.executor_job import cause_of
 from secateur.stats.collect.progress import Progress
@@ -29,6 +30,7 @@ from secateur.stats.remote_files import FileProblem, PatientFiles, StorageError
 
 _AT_ONCE = 2000
 """Files of one job."""
+_UNQUOTED = "_-!.~'()*,;:$&+=@/"
 
 # The name and file type of each column to read
 Shape = tuple[tuple[str, str], ...]
@@ -177,8 +179,13 @@ def _frame(files: Sequence[Expected], shape: Shape, session: SparkSession, optio
 
 
 def _spellings(path: str) -> set[str]:
-    """A path as Hadoop writes it, and as a URI."""
-    return {path, quote(path, safe="/:=+@!$&'()*,;~-._")}
+    """A path as Hadoop writes it, and as a URI, in which letters beyond ASCII may stand for themselves.
+
+    >>> sorted(_spellings("s3a://b/ü 1%"))
+    ['s3a://b/%C3%BC%201%25', 's3a://b/ü 1%', 's3a://b/ü%201%25']
+    """
+    plain = "".join(c if ord(c) > 127 else quote(c, safe=_UNQUOTED) for c in path)
+    return {path, plain, quote(path, safe=_UNQUOTED)}
 
 
 def _without(table: pa.Table, changed: dict[str, str]) -> pa.Table:

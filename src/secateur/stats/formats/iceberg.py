@@ -238,13 +238,13 @@ class IcebergTable:
             nulls, nans = (pc.if_else(pa.array(whole), counts, _only_zero(counts)) for counts in (nulls, nans))
             exact &= whole
         low_exact, high_exact = exact, exact
-        opened = np.array([chunk is not None for chunk in self._chunks], np.bool_)
         for name, transform, values_type, mine in self._partitions(id_):
             values = self._concat(f"part.{name}", values_type)
             lifted = lift(transform, values, values, column.type)
             if lifted is None:
                 continue
-            there = np.repeat(mine & opened, self._counts)
+            sent = [chunk is not None and f"part.{name}" in chunk.columns for chunk in self._chunks]
+            there = np.repeat(mine & np.array(sent, np.bool_), self._counts)
             absent = values.is_null().to_numpy(zero_copy_only=False)
             nan = np.zeros(len(absent), np.bool_)
             if column.type.is_float:
@@ -315,12 +315,11 @@ class IcebergTable:
 
 
 def _slices(parts: Sequence[int], counts: Ints, total: int) -> Iterator[tuple[int, slice]]:
-    start = 0
-    for i in parts:
-        yield i, slice(start, start + int(counts[i]))
-        start += int(counts[i])
-    if start != total:
-        raise ValueError(f"the JVM sent statistics of {total} files for manifests with {start}")
+    ends = np.cumsum(counts[np.asarray(parts, np.int64)])
+    if (expected := int(ends[-1]) if parts else 0) != total:
+        raise ValueError(f"the JVM sent statistics of {total} files for manifests with {expected}")
+    starts = ends - counts[np.asarray(parts, np.int64)]
+    return zip(parts, map(slice, starts.tolist(), ends.tolist()), strict=True)
 
 
 def _only_zero(counts: pa.Array) -> pa.Array:

@@ -1,6 +1,6 @@
-"""The wire between the JVM and Python: requests decoded into values, decisions encoded into edits.
+"""Requests of the JVM, decoded into values. The answers are encoded by :mod:`secateur.bridge.encode`.
 
-Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; the forms are:
+The wire between the JVM and Python is compact ASCII JSON. ``PlanWriter.java`` is the other end; the forms are:
 
 * plan node ``{"n": class, "x": [expressions], "q": [subquery plans], "c": [children]}``, with ``"r": 1`` if it is
   random; a scan has its own fields;
@@ -22,37 +22,20 @@ Both directions are compact ASCII JSON. ``PlanWriter.java`` is the other end; th
 * question ``{"k": number, "cols": [columns], "rows": [[values], …]}``, where a column is the id of an attribute and the
   positions of fields (``"7/0/2"``), answered by a list of values, ``{"e": 1}`` for one that could not be evaluated;
 * zone ``[[seconds of each change and of the end], [offset before the first and after each], [least, greatest after the
-  end]]``, as :class:`secateur.plan.time_zones.Zone` takes them;
-* edit ``{"scan": id, "fp": fingerprint, "skip": base64 of one bit per file, "skipped": count}``, with ``"rows": 1``
-  if it is void as soon as one of the files that are kept has changed, with ``"relies"`` for other scans of which no
-  file may have changed, and with ``"implied"`` for a list of conditions
-  to be put above the scan: ``{"f": class, "a": column, "v": value as text}``, ``{"f": "IsNull", "a": column}`` or
-  ``{"f": "Or", "c": [both]}``; ``"first"`` for files to be read before the others if the plan ends with a LIMIT, as for
-  ``"skip"``; ``"counted": 1`` if these are void as soon as a file that is kept has changed; and with
-  ``"runtime": {"id": text, "at": number of a sort, "count": rows, "wave": base64 of one bit per file}`` if the scan is
-  to ask once more while the query runs, given where the first rows of a sort end in the files of the wave, or
-  ``{"id": text, "at": number of a join, "left": 1 if its left side tells, "key": column, "about": text}`` with
-  ``"most": keys`` or ``"map": {"low", "high", "width"}`` for the keys of one side of a join; either with ``"compare":
-  {"a": column, "low", "high"}`` if rows are to be compared, too, with what was found or else with one of these ends.
+  end]]``, as :class:`secateur.plan.time_zones.Zone` takes them.
 """
 
 from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from secateur.errors import WireError
-from secateur.passes.contract import Implied, RuntimePredicate
-from secateur.passes.joins.join_keys import MOST_KEYS, JoinKeys
-from secateur.passes.limits.runtime_row_filter import RowFilter
-from secateur.passes.limits.topk_probe import TopKProbe
-from secateur.plan.columns import Mask, ScanColumn
+from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import (
     NOT_EVALUABLE,
     Alias,
@@ -71,7 +54,6 @@ from secateur.plan.expressions import (
     Or,
     StartsWith,
     Value,
-    walk,
 )
 from secateur.plan.nodes import (
     Aggregate,
@@ -99,7 +81,7 @@ from secateur.plan.values import decode_value
 
 Wire = dict[str, Any]
 
-_COMPARISONS = {
+COMPARISONS = {
     "EqualTo": "=",
     "EqualNullSafe": "<=>",
     "LessThan": "<",
@@ -107,7 +89,6 @@ _COMPARISONS = {
     "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
 }
-_CLASSES = {op: name for name, op in _COMPARISONS.items()}
 _KINDS = ("data", "partition", "hidden")
 _TRANSPARENT = ("Repartition", "RepartitionByExpression", "RebalancePartitions", "Sort")
 """Nodes that let all rows and columns through; the Sort is one within partitions."""
@@ -240,8 +221,8 @@ def decode_expression(e: Wire) -> Expression:
     if e.get("d") == 0:
         return Opaque(function, f"{function} is not deterministic", type_, args, parameters)
     ref = e.get("k", NOT_EVALUABLE)
-    if function in _COMPARISONS:
-        return Compare(_COMPARISONS[function], args[0], args[1], ref=ref)
+    if function in COMPARISONS:
+        return Compare(COMPARISONS[function], args[0], args[1], ref=ref)
     match function, args:
         case "And", _:
             return _balanced(And, args)
@@ -308,82 +289,3 @@ def _literal(wire: object, type_: DataType, parameters: str = "") -> Expression:
     except WireError as problem:
         return Opaque("literal", str(problem), type_, parameters=parameters or repr(wire))
     return Literal(value, type_, below_zero=isinstance(value, float) and math.copysign(1, value) < 0)
-
-
-def encode_mask(mask: Mask) -> str:
-    """One bit per file, as Java's ``BitSet`` has them, in base64."""
-    return base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")
-
-
-def encode_edit(
-    scan: Scan,
-    keep: Mask,
-    implied: Sequence[Implied] = (),
-    *,
-    counted: bool = False,
-    relies: Collection[int] = (),
-    runtime: Wire | None = None,
-    first: Mask | None = None,
-    driver: bool = False,
-) -> Wire:
-    """The edit that drops every file of the scan that is not kept and puts conditions above what is left."""
-    edit = encode_skip(scan, keep, counted=counted)
-    if first is not None:
-        edit["first"] = encode_mask(first & keep)
-    if driver:
-        edit["driver"] = 1
-    if relies:
-        edit["relies"] = sorted(relies)
-    if runtime is not None:
-        edit["runtime"] = runtime
-    if implied:
-        edit["implied"] = [encode_condition(each.predicate) for each in implied]
-        edit["counted"] = int(any(each.counted for each in implied))
-    return edit
-
-
-def encode_condition(e: Expression) -> Wire:
-    """A comparison of a column with a literal of its type, IS NULL, or an OR of such; nothing else is ever sent."""
-    if any(isinstance(part, Column) and part.path for part in walk(e)):
-        raise WireError(f"{e} is about a field of a struct")
-    match e:
-        case Or(left, right):
-            return {"f": "Or", "c": [encode_condition(left), encode_condition(right)]}
-        case IsNull(Column(id_)):
-            return {"f": "IsNull", "a": id_}
-        case Compare(op, Column(id_, _, type_), Literal(value, of)) if type_ == of and value is not None:
-            text = (
-                value.decode() if isinstance(value, bytes) else repr(value) if isinstance(value, float) else str(value)
-            )
-            return {"f": _CLASSES[op], "a": id_, "v": text}
-    raise WireError(f"{e} is not a plain condition")
-
-
-def encode_skip(scan: Scan, keep: Mask, *, counted: bool = False) -> Wire:
-    """The edit that drops every file that is not kept; ``counted`` if that rests on the rows of those kept."""
-    skip = ~keep
-    return {
-        "scan": scan.id,
-        "fp": scan.listing,
-        "skip": encode_mask(skip),
-        "skipped": int(np.count_nonzero(skip)),
-        "rows": int(counted),
-    }
-
-
-def encode_runtime(id_: str, asked: RuntimePredicate) -> Wire:
-    """What a scan is to ask while the query runs, under the name by which the answer is found."""
-    match asked:
-        case TopKProbe():
-            wire = {"id": id_, "at": asked.sort, "count": asked.count, "wave": encode_mask(asked.files)}
-            return wire | _row_filter(asked.row_filter)
-        case JoinKeys():
-            wire = {"id": id_, "at": asked.join, "left": int(asked.left), "key": asked.key.id, "about": asked.about}
-            if asked.low is None:
-                return wire | {"most": MOST_KEYS} | _row_filter(asked.row_filter)
-            return wire | {"map": {"low": asked.low, "high": asked.high, "width": asked.width}}
-    raise WireError(f"{asked.name} asks for something that the bridge cannot find out")
-
-
-def _row_filter(how: RowFilter | None) -> Wire:
-    return {} if how is None else {"compare": {"a": how.column.id, "low": str(how.low), "high": str(how.high)}}
