@@ -14,7 +14,7 @@ from secateur.errors import SecateurError
 from secateur.stats.arrow_buffers import read_arrow_buffers
 from secateur.stats.remote_files import FileProblem, StorageError
 
-_SECONDS = 120
+_SECONDS = 60
 """How long one call may take: file systems try again by themselves, for minutes if need be."""
 
 

@@ -19,7 +19,7 @@ from secateur.stats.file_range_sets import SMALL
 from secateur.stats.formats.readers import PartialTable, Reader, Source, Table
 from secateur.stats.listing import Listing
 from secateur.stats.remote_files import PatientFiles, RemoteFiles, refusal
-from secateur.stats.store.store import Store, stores_for
+from secateur.stats.store.store import PATIENCE, Store, stores_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -214,7 +214,9 @@ class Registry:
                 or ((stale or entry.revisions != _revisions(entry)) and not entry.collecting)
             ):
                 for store in entry.stores:
-                    store.look()
+                    store.look(now + PATIENCE - time.monotonic())
+                    if not entry.reader.lists_files:  # the others look themselves
+                        store.ranges.look(now + PATIENCE - time.monotonic())
                 self._take(entry)
             assert entry.table is not None
             return entry.table

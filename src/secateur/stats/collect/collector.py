@@ -21,11 +21,11 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import SparkContext, cloudpickle
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from secateur.stats import narrowest_ranges
-from secateur.stats.collect import chunk_statistics, executor_job, footers, range_scan
+from secateur.stats.collect import executor_job, footers, range_scan
+from secateur.stats.collect.by_value import pack
 from secateur.stats.collect.executor_job import cause_of
 from secateur.stats.collect.progress import Progress
 from secateur.stats.collect.remote_footers import read_remote_footers
@@ -282,10 +282,7 @@ def _read_on_executors(files: Chunk, reader: Read, context: SparkContext, bar: P
     size = max(1, min(500, len(files) // (4 * context.defaultParallelism)))
     chunks = _chunks(files, size)
     group = f"secateur-{uuid.uuid4().hex}"
-    # The functions travel by value: executors need what these import, but not secateur.
-    for module in (executor_job, chunk_statistics, footers, range_scan, narrowest_ranges):
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    packed = cloudpickle.dumps(partial(footers.read_partition, read=reader))  # type: ignore[no-untyped-call]
+    packed = pack(partial(footers.read_partition, read=reader))
     work = partial(executor_job.run, packed=packed, needs=executor_job.NEEDS)
 
     def run() -> list[executor_job.Part]:

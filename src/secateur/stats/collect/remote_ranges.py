@@ -13,13 +13,12 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from secateur.stats import narrowest_ranges
-from secateur.stats.collect import chunk_statistics, footers, range_scan, value_stream
+from secateur.stats.collect import value_stream
+from secateur.stats.collect.by_value import pack
 from secateur.stats.collect.chunk_statistics import Trust
 from secateur.stats.collect.executor_job import cause_of
 from secateur.stats.collect.progress import Progress
@@ -116,8 +115,6 @@ def _read(
     full = [each for each in files if shape and each.rows]
     if full:
         frame = _frame(full, shape, _session(spark, full), options)
-        for module in (chunk_statistics, footers, narrowest_ranges, range_scan, value_stream):
-            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         known = {spelling: each for each in full for spelling in _spellings(each.file[0])}
         gather = _gathering(known, wanted)
         try:
@@ -132,8 +129,7 @@ def _read(
 
 
 def _gathering(known: dict[str, Expected], wanted: Wanted) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    # By value, as the modules are: executors do not have secateur.
-    packed = cloudpickle.dumps((value_stream.gather, known, wanted))  # type: ignore[no-untyped-call]
+    packed = pack((value_stream.gather, known, wanted))
 
     def gather(batches: Iterable[Any]) -> Iterator[Any]:
         import pickle

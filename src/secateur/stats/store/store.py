@@ -30,7 +30,7 @@ MAX_SEGMENTS = 16
 DAY_MS = 86_400_000
 # Hidden from Spark even where a pattern such as `t/*/*` reaches into the folder, and from others' `**/*.parquet`.
 _STATS, _RANGES, _SUFFIX = "_stats-", "_ranges-", ".segment"
-_PATIENCE, _AGAIN = 0.5, 10.0
+PATIENCE, _AGAIN = 0.5, 10.0
 """Seconds that a query waits for a store elsewhere the first time, and after which it is looked at again."""
 _REMEDY = "set spark.secateur.stats.dir to a folder that can be"
 
@@ -104,14 +104,16 @@ class Store:
         with self._lock:
             self._read()
 
-    def look(self, seconds: float = _PATIENCE) -> None:
+    def look(self, seconds: float = PATIENCE) -> None:
         """Reads what there is, for :attr:`at_hand`. For storage that does not answer soon nobody waits, nor twice."""
         if isinstance(self._place, LocalPlace):
             self.refresh()
         elif time.monotonic() - self._looked > _AGAIN and (self._looking is None or not self._looking.is_alive()):
+            first = self._looking is None
             self._looking = threading.Thread(target=self.refresh, name="secateur-store", daemon=True)
             self._looking.start()
-            self._looking.join(seconds)
+            if first:
+                self._looking.join(max(0.0, seconds))
 
     @property
     def at_hand(self) -> tuple[Segment, ...]:

@@ -45,7 +45,18 @@ public final class HadoopFiles {
   private static final int HOPELESS = 8; // so many files failed and none did not: neither will the others
   private static final int LISTED = 4; // of so many files in a folder the state is found by listing it
   private static final Cache ACCESS = CacheBuilder.newBuilder().maximumSize(1000).build(); // fingerprint -> Access
-  private static final ThreadPoolExecutor POOL = pool();
+  private static final String[] NO_PATIENCE = {
+      "retry.limit", "0", "attempts.maximum", "1", "connection.establish.timeout", "15s", "connection.timeout", "15s"};
+  private static final Map POOLS = new HashMap(); // authority -> ThreadPoolExecutor: one that does not answer holds up no other
+
+  private static ThreadPoolExecutor pool(Path path) {
+    String authority = path.toUri().getScheme() + "://" + path.toUri().getAuthority();
+    synchronized (POOLS) {
+      ThreadPoolExecutor known = (ThreadPoolExecutor) POOLS.get(authority);
+      if (known == null) POOLS.put(authority, known = pool());
+      return known;
+    }
+  }
 
   private static ThreadPoolExecutor pool() {
     ThreadPoolExecutor pool = new ThreadPoolExecutor(
@@ -167,7 +178,7 @@ public final class HadoopFiles {
           }
         });
       }
-      run(tasks, millis(request), true);
+      if (!large.isEmpty()) run(tasks, (Path) large.get(0), batch.conf, millis(request), true);
     } finally {
       batch.close();
     }
@@ -275,7 +286,7 @@ public final class HadoopFiles {
           return work.on(here.system(path), path, null);
         }
       });
-      Object found = run(tasks, millis(request), false).get(0);
+      Object found = run(tasks, path, batch.conf, millis(request), false).get(0);
       if (found instanceof String) return (String) found;
       StringBuilder out = new StringBuilder("{");
       problem(out, (Throwable) found, batch.conf);
@@ -300,7 +311,8 @@ public final class HadoopFiles {
           }
         });
       }
-      List found = run(tasks, millis(request), true);
+      Path any = new Path((String) ((List) files.get(0)).get(0));
+      List found = run(tasks, any, batch.conf, millis(request), true);
       byte[][] bytes = new byte[found.size()][];
       long[] lengths = new long[bytes.length];
       long[] times = new long[bytes.length];
@@ -337,14 +349,14 @@ public final class HadoopFiles {
   }
 
   /** The results of tasks in their order, or what they failed with, or that there was no answer in time. */
-  private static List run(final List tasks, long millis, boolean giveUp) throws InterruptedException {
+  private static List run(final List tasks, Path any, Configuration conf, long millis, boolean giveUp) throws InterruptedException {
     final AtomicInteger good = new AtomicInteger(giveUp ? 0 : 1);
     final AtomicInteger bad = new AtomicInteger();
     final Throwable[] last = new Throwable[1];
     List futures = new ArrayList();
     for (int i = 0; i < tasks.size(); i++) {
       final Callable task = (Callable) tasks.get(i);
-      futures.add(POOL.submit(new Callable() {
+      futures.add(pool(any).submit(new Callable() {
         public Object call() throws Exception {
           if (good.get() == 0 && bad.get() >= HOPELESS) throw new IOException("not tried after other files failed", last[0]);
           try {
@@ -362,6 +374,7 @@ public final class HadoopFiles {
       }));
     }
     long end = System.nanoTime() + millis * 1000000L;
+    IOException unanswered = null;
     List results = new ArrayList();
     for (int i = 0; i < futures.size(); i++) {
       Future future = (Future) futures.get(i);
@@ -369,12 +382,42 @@ public final class HadoopFiles {
         results.add(future.get(Math.max(1, end - System.nanoTime()), TimeUnit.NANOSECONDS));
       } catch (TimeoutException late) {
         future.cancel(true);
-        results.add(new IOException("no answer within " + (millis / 1000) + " seconds"));
+        if (unanswered == null) unanswered = unanswered(any, conf, millis);
+        results.add(unanswered);
       } catch (ExecutionException wrapped) {
         results.add(wrapped.getCause());
       }
     }
     return results;
+  }
+
+  /** Why there was no answer, by asking once more without any patience: S3A tells the cause only when it has given up. */
+  private static IOException unanswered(final Path path, final Configuration conf, long millis) throws InterruptedException {
+    String text = "no answer within " + millis / 1000 + " seconds";
+    if (!"s3a".equals(path.toUri().getScheme())) return new IOException(text);
+    Future asked = pool().submit(new Callable() {
+      public Object call() throws Exception {
+        Configuration quick = new Configuration(conf);
+        for (int i = 0; i < NO_PATIENCE.length; i += 2) {
+          quick.set("fs.s3a." + NO_PATIENCE[i], NO_PATIENCE[i + 1]);
+          quick.set("fs.s3a.bucket." + path.toUri().getHost() + "." + NO_PATIENCE[i], NO_PATIENCE[i + 1]);
+        }
+        FileSystem once = FileSystem.newInstance(path.toUri(), quick);
+        try {
+          return once.exists(path) ? path : path;
+        } finally {
+          once.close();
+        }
+      }
+    });
+    try {
+      asked.get(20, TimeUnit.SECONDS);
+    } catch (TimeoutException late) {
+      asked.cancel(true);
+    } catch (ExecutionException wrapped) {
+      if (wrapped.getCause() instanceof IOException) return (IOException) wrapped.getCause();
+    }
+    return new IOException(text);
   }
 
   /** Something to do with one file. */

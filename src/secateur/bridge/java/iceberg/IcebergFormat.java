@@ -73,8 +73,6 @@ public final class IcebergFormat extends Format {
     for (int i = 0; i < OTHER_SCANS.length; i++) {
       if (options.containsKey(OTHER_SCANS[i])) return "it is read with the option " + OTHER_SCANS[i];
     }
-    // How Iceberg reads a variant depends on statistics, which the tasks that are made from known files do not have.
-    if (hasVariant((Schema) Reflect.get(table, "schema"))) return "it has a column of type variant";
     String promoted = promoted(table);
     if (promoted != null) return "its partition column " + promoted + " has changed its type since this snapshot";
     if (planned == null || planned.scan().getClass().getName().equals(BATCH)) return "";
@@ -82,7 +80,7 @@ public final class IcebergFormat extends Format {
     return "Iceberg reads it by " + planned.scan().getClass().getSimpleName() + ", which secateur does not know";
   }
 
-  private static boolean hasVariant(Schema schema) {
+  static boolean hasVariant(Schema schema) {
     Iterator fields = TypeUtil.indexById(schema.asStruct()).values().iterator();
     while (fields.hasNext()) if (((Types.NestedField) fields.next()).type().isVariantType()) return true;
     return false;
