@@ -10,7 +10,7 @@ WORKERS ?= 2
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo check test test-long coverage lint quick bench bench-check inputcut fuzz clean java
+.PHONY: help demo check test test-long coverage lint docs quick bench bench-check inputcut fuzz clean java
 
 help:
 	@echo "make demo   the analyst's queries on a generated lake in three formats, with and without secateur"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench  the measurements of bench/, as ratios against plain Spark"
 	@echo "make bench-check  TPC-H, TPC-DS and cyclic joins with and without secateur, on three formats: the same rows? (SCALE=1)"
 	@echo "make inputcut     how many bytes these queries need not read, over four layouts, as a picture (SCALE=1)"
+	@echo "make docs   the site, in build/site; links and anchors that lead nowhere fail"
 	@echo "make clean  removes the virtual environment and what was generated"
 
 demo: java $(READY)
@@ -46,6 +47,12 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.prose
+	$(BIN)/codespell
+	$(BIN)/pymarkdown --config pyproject.toml scan --recurse *.md docs .github
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 fuzz: java $(READY)
 	$(BIN)/python -m tests.fuzz --count $(COUNT) --seed $(SEED)

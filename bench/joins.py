@@ -11,15 +11,13 @@ with the context of the run. Times are the processor's, which other work on the 
 
 from __future__ import annotations
 
-import json
-import os
-import platform
 from statistics import median
 from time import process_time
 
 import numpy as np
 import pyarrow as pa
 
+from bench.report import report
 from secateur.decision.parts import Keep
 from secateur.decision.records import JoinRecord
 from secateur.passes.contract import PassInput, PassResult
@@ -146,8 +144,7 @@ def main() -> None:
             )
             print(f"  {make.__name__:10} {median(runs):8.1f} ms   ({left})")
         print(f"  median     {median(times.values()):8.1f} ms")
-    context = {"python": platform.python_version(), "cpus": os.cpu_count(), "arrow": pa.__version__}
-    print(json.dumps({"bench": "joins", "ms": found, "context": context}))
+    report("joins", ms=found)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from bench.cdf import Panel, draw
+from bench.report import context, keep
+from bench.tables import newest, page
 from bench.tpc import cyclic, skew
 from bench.tpc.check import LIMIT, same
 from bench.tpc.data import LAYOUTS, laid_out
@@ -80,3 +82,19 @@ def test_a_made_up_log_tells_what_the_rows_are(tmp_path: Path) -> None:
     assert [stats["minValues"]["inv_date_sk"] for stats in added] == [None, 1, 2, 3]
     assert [stats["maxValues"]["inv_item_sk"] for stats in added] == [77, 78, 79, 76]
     assert [stats["nullCount"]["inv_date_sk"] for stats in added] == [20, 0, 0, 0]
+
+
+def test_a_record_is_kept_and_becomes_a_table(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"RECORD=1 python -m bench\.star"):
+        newest("star", tmp_path)
+    found = context()
+    assert all(found[key] for key in ("date", "python", "pyspark", "pyarrow", "cpus"))
+    case = {"files": 61, "spared": 0.9797, "times": 2.45}
+    record = {"bench": "star", "context": found, "files": 3000, "cases": {"correlated": case}, "average": 0.98}
+    keep(record, tmp_path)
+    assert newest("star", tmp_path) == record
+    text = page("before\n<!-- record: star -->\nold\n<!-- end -->\nafter\n", tmp_path)
+    assert "| one in fifty, side by side | 3,000 → 61 | 98.0% | 2.5 |" in text
+    assert "old" not in text
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")

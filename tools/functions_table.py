@@ -11,18 +11,20 @@ from tools.function_notes import SECTIONS, Note, cast_notes, notes, predicate_no
 PAGE = Path(__file__).parent.parent / "docs" / "functions.md"
 INTRODUCTION = """# What is known of each function
 
-This page is made from the code by `python -m tools.functions_table`; change `tools/function_notes.py`, not
-this page.
+For each function a rule derives the range of the result in a file from the ranges of its arguments.
+A function without a rule gives up, and the file is kept. Both questions rest on the derived range:
 
-For each function a rule derives the range of the result in a file from the ranges of its arguments. What has no rule
-gives up: its file is kept. Both questions rest on the derived range:
+- *may* (can the file be skipped?): `range`, if the derived range misses the wanted values;
+  `constant`, only if the arguments have one value each in the file.
+- *must* (do all rows match?): `range` or `constant` likewise, and no row may make the result NULL
+  (or NaN, where that matters). A rule that can fail (overflow, division by zero) makes NULL
+  possible.
 
-- *may* (can the file be skipped?): `range`, if the derived range misses what is asked for; `constant`, only if the
-  arguments have one value each in the file.
-- *must* (do all rows match?): `range` or `constant` likewise, and no row may make the result NULL (or NaN, where that
-  matters). A rule that can fail (overflow, division by zero) makes NULL possible there.
+Whatever the function, in files where its columns have one value each Spark evaluates the
+expression.
 
-Whatever the function, where its columns have one value each in a file, Spark evaluates the expression itself.
+This page is made from the code by `python -m tools.functions_table`; to change it, change
+`tools/function_notes.py`.
 """
 
 

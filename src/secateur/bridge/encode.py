@@ -54,6 +54,8 @@ def encode_edit(scan: Scan, decision: ScanDecision, runtime_id: str = "") -> Wir
         "skipped": int(np.count_nonzero(skip)),
         "rows": 0,
     }
+    if unknown := {type(each).__name__ for each in decision.edits if type(each) not in _ENCODERS}:
+        raise WireError(f"an edit of the kind {', '.join(sorted(unknown))} has no encoder")
     for kind, encode in _ENCODERS.items():
         found = decision.all(kind)
         if found:

@@ -1,0 +1,1 @@
+"""Tests of how parts become one decision per scan."""
