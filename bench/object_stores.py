@@ -53,6 +53,29 @@ def report(name: str, what: str, runs: list[tuple[list[str], float, int]]) -> No
     print(f"| {name} | {what} | {seconds:.2f} | {requests:.0f} |", flush=True)
 
 
+def faults(spark: SparkSession, proxy: s3_server.Proxy, query: Query, runs: int) -> None:
+    """Statistics are to be kept where nobody answers, or where the key is wrong: what later queries lose."""
+    plain = statistics.median(measure(proxy, query)[1] for _ in range(runs))
+    print(f"\nWithout: {plain:.3f} s.\n\n| statistics in | first query, s | later, s | planning, ms | reason |")
+    print("|---|---|---|---|---|")
+    for bucket in ("dead", "denied"):
+        pruner = secateur.attach(spark, {"stats.dir": f"s3a://{bucket}/statistics"})
+        first = measure(proxy, query)[1]
+        pruner.wait_for_statistics()
+        while not (reasons := pruner.last.scans[0].reasons if pruner.last else ()) or reasons[0].code != "store-failed":
+            measure(proxy, query)
+        later, planning = [], []
+        for _ in range(runs):
+            later.append(measure(proxy, query)[1])
+            assert pruner.last is not None
+            planning.append(pruner.last.to_dict()["planning_ms"]["total"])
+        text = pruner.last.scans[0].reasons[0].text if pruner.last else ""
+        print(
+            f"| {bucket} | {first:.3f} | {statistics.median(later):.3f} | {statistics.median(planning):.1f} | {text} |"
+        )
+        pruner.detach()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=100)
@@ -65,7 +88,8 @@ def main() -> None:
         settings = connectors.settings(str(folder)) | s3_server.settings(proxy.endpoint)
         settings["spark.jars.packages"] += f",{s3_server.hadoop_aws()}"
         settings["spark.sql.catalog.ice.warehouse"] = "s3a://lake/ice"
-        settings["spark.hadoop.fs.s3a.committer.name"] = "directory"
+        settings |= s3_server.settings("http://127.0.0.1:1", "dead") | s3_server.settings(proxy.endpoint, "denied")
+        settings["spark.hadoop.fs.s3a.bucket.denied.secret.key"] = "not-the-secret"
         spark = local_session("object-stores", str(folder), settings)
         queries = write(spark, arguments.files)
         proxy.delay = arguments.delay / 1000
@@ -86,6 +110,7 @@ def main() -> None:
             report(name, "with, later", warm)
             pruner.detach()
             assert all(run[0] == plain[0][0] for run in [*cold, *warm]), f"{name}: other rows"
+        faults(spark, proxy, queries["parquet"], arguments.runs)
         spark.stop()
 
 

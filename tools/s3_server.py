@@ -26,9 +26,7 @@ import pyspark
 VERSION = "v1.8.0"
 MODULE = "github.com/versity/versitygw/cmd/versitygw"
 KEY, SECRET = "testing-key-id", "testing-secret-of-the-key"
-REMEDY = (
-    "Install Go 1.24 or later (go.dev/doc/install; Debian and Ubuntu: apt-get install golang) and put it on the PATH."
-)
+REMEDY = "Install Go 1.25 or later (go.dev/doc/install) and put it on the PATH."
 
 
 def binary() -> Path:

@@ -254,8 +254,8 @@ def formats(s: Stores) -> dict[str, Any]:
 
 def names(s: Stores) -> dict[str, Any]:
     s.spark.read.parquet("s3a://lake/t").createOrReplaceTempView("`a view`")
-    s.spark.sql("CREATE TABLE `odd name` USING parquet LOCATION 's3a://lake/t'")
-    tables = ["parquet.`s3a://lake/t`", "`a view`", "spark_catalog.default.`odd name`", "s3a://lake/t", "s3a://lake/t/"]
+    s.spark.sql("CREATE TABLE odd_name USING parquet LOCATION 's3a://lake/t'")
+    tables = ["parquet.`s3a://lake/t`", "`a view`", "spark_catalog.default.`odd_name`", "s3a://lake/t", "s3a://lake/t/"]
     return {table: secateur.collect(s.spark, table).files_total for table in tables}
 
 
@@ -308,7 +308,7 @@ def same_ranges(s: Stores, folder: Path) -> dict[str, Any]:
     return {"reports": reports, "columns": len(here["part 0%é.parquet"]), "differ": differ}
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, *only: str) -> None:
     log: list[str] = []
 
     class Lines(logging.Handler):
@@ -333,9 +333,11 @@ def main(folder: Path) -> None:
             "ranges": lambda: same_ranges(s, folder),
         }
         for name, step in steps.items():
+            if only and name not in only:
+                continue
             started = time.monotonic()
             s.facts[name] = step()
-            print(name, round(time.monotonic() - started, 1), "s", flush=True)
+            print(f"{name}, {time.monotonic() - started:.1f} s: {json.dumps(s.facts[name])}", flush=True)
         s.facts["decoy"] = s.decoy.requests
         s.facts["folders"] = s.folders_made()
         s.facts["log"] = log
@@ -344,4 +346,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

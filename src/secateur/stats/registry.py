@@ -214,9 +214,11 @@ class Registry:
                 or ((stale or entry.revisions != _revisions(entry)) and not entry.collecting)
             ):
                 for store in entry.stores:
-                    store.look(now + PATIENCE - time.monotonic())
-                    if not entry.reader.lists_files:  # the others look themselves
-                        store.ranges.look(now + PATIENCE - time.monotonic())
+                    if entry.reader.lists_files:  # their range-sets they look for themselves
+                        store.look()
+                        continue
+                    for each in (store, store.ranges):
+                        each.look(now + PATIENCE - time.monotonic())
                 self._take(entry)
             assert entry.table is not None
             return entry.table

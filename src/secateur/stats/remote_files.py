@@ -71,13 +71,15 @@ class PatientFiles:
         self._lock = threading.Lock()
 
     def tails(self, table: str, files: Sequence[tuple[str, int]], most: int) -> list[bytes | FileProblem]:
-        return self._each("read", [path for path, _ in files], lambda: self._files.tails(table, files, most))
+        return self._each(
+            "read", [path for path, _ in files], lambda at: self._files.tails(table, _of(files, at), most)
+        )
 
     def contents(self, table: str, files: Sequence[tuple[str, int]]) -> list[bytes | FileProblem]:
-        return self._each("read", [path for path, _ in files], lambda: self._files.contents(table, files))
+        return self._each("read", [path for path, _ in files], lambda at: self._files.contents(table, _of(files, at)))
 
     def states(self, table: str, paths: Sequence[str]) -> list[tuple[int, int] | FileProblem]:
-        return self._each("look", paths, lambda: self._files.states(table, paths))
+        return self._each("look", paths, lambda at: self._files.states(table, _of(paths, at)))
 
     def listed(self, table: str, folder: str) -> list[tuple[str, int, int]]:
         return self._one("list", folder, lambda: self._files.listed(table, folder))
@@ -113,21 +115,27 @@ class PatientFiles:
             raise
 
     def _each(
-        self, verb: str, paths: Sequence[str], call: Callable[[], list[T | FileProblem]]
+        self, verb: str, paths: Sequence[str], call: Callable[[Sequence[int]], list[T | FileProblem]]
     ) -> list[T | FileProblem]:
-        if text := next((text for path in paths if (text := self.failed(verb, path))), ""):
-            return [FileProblem("failed", text)] * len(paths)
-        found = call()
-        good = {_key(verb, path) for path, each in zip(paths, found, strict=True) if not _is_failure(each)}
-        for path, each in zip(paths, found, strict=True):
-            if isinstance(each, FileProblem) and _is_failure(each) and _key(verb, path) not in good:
-                self._remember(verb, path, each.text)
+        known = [self.failed(verb, path) for path in paths]
+        found: list[T | FileProblem] = [FileProblem("failed", text) for text in known]
+        asked = [at for at, text in enumerate(known) if not text]
+        for at, each in zip(asked, call(asked) if asked else (), strict=True):
+            found[at] = each
+        good = {_key(verb, paths[at]) for at in asked if not _is_failure(found[at])}
+        for at in asked:
+            each = found[at]
+            if isinstance(each, FileProblem) and _is_failure(each) and _key(verb, paths[at]) not in good:
+                self._remember(verb, paths[at], each.text)
         return found
 
     def _remember(self, verb: str, path: str, text: str) -> None:
         with self._lock:
-            self._failed.setdefault(_key(verb, path), (0.0, ""))
             self._failed[_key(verb, path)] = (self._clock() + PATIENCE, text)
+
+
+def _of(values: Sequence[T], at: Sequence[int]) -> list[T]:
+    return [values[each] for each in at]
 
 
 def _key(verb: str, path: str) -> tuple[str, str, str]:

@@ -58,9 +58,8 @@ def read_footer_of(
     for at in range(0, len(files), _AT_ONCE):
         some = files[at : at + _AT_ONCE]
         tails = _tails(some, remote, table)
-        for path in (some[0][0], some[-1][0]):
-            if text := remote.failed("read", path):
-                raise StorageError(f"{authority_of(path)} cannot be read: {text}")
+        if all(isinstance(tail, FileProblem) for tail in tails) and (text := remote.failed("read", some[0][0])):
+            raise StorageError(f"{authority_of(some[0][0])} cannot be read: {text}")
         for file, tail in zip(some, tails, strict=True):
             yield file, tail.text if isinstance(tail, FileProblem) else _parsed(tail)
 

@@ -30,8 +30,9 @@ MAX_SEGMENTS = 16
 DAY_MS = 86_400_000
 # Hidden from Spark even where a pattern such as `t/*/*` reaches into the folder, and from others' `**/*.parquet`.
 _STATS, _RANGES, _SUFFIX = "_stats-", "_ranges-", ".segment"
-PATIENCE, _AGAIN = 0.5, 10.0
-"""Seconds that a query waits for a store elsewhere the first time, and after which it is looked at again."""
+PATIENCE, _SHORT, _AGAIN = 0.5, 0.2, 10.0
+"""Seconds that a query waits for a store elsewhere the first time (if it can do without: less), and after which it is
+looked at again."""
 _REMEDY = "set spark.secateur.stats.dir to a folder that can be"
 
 
@@ -104,7 +105,7 @@ class Store:
         with self._lock:
             self._read()
 
-    def look(self, seconds: float = PATIENCE) -> None:
+    def look(self, seconds: float = _SHORT) -> None:
         """Reads what there is, for :attr:`at_hand`. For storage that does not answer soon nobody waits, nor twice."""
         if isinstance(self._place, LocalPlace):
             self.refresh()

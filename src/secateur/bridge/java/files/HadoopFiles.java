@@ -311,7 +311,7 @@ public final class HadoopFiles {
           }
         });
       }
-      Path any = new Path((String) ((List) files.get(0)).get(0));
+      Path any = files.isEmpty() ? null : new Path((String) ((List) files.get(0)).get(0));
       List found = run(tasks, any, batch.conf, millis(request), true);
       byte[][] bytes = new byte[found.size()][];
       long[] lengths = new long[bytes.length];
