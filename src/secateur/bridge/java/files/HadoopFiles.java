@@ -92,12 +92,12 @@ public final class HadoopFiles {
   }
 
   /** Notes how a set of files is read, by a session that has just listed it. */
-  static void remember(String fingerprint, SessionState session, scala.collection.immutable.Map options) {
+  public static void remember(String fingerprint, SessionState session, scala.collection.immutable.Map options) {
     ACCESS.put(fingerprint, new Access(session, options, null));
   }
 
   /** The same for a connector with a configuration of its own, null if it reads by other means than Hadoop's. */
-  static void remember(String fingerprint, Configuration own) {
+  public static void remember(String fingerprint, Configuration own) {
     ACCESS.put(fingerprint, new Access(null, null, own));
   }
 
