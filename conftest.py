@@ -8,10 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, settings
 
 import secateur
 
 pytest_plugins = ["tests.fixtures", "tests.formats.delta"]
+
+# A machine that runs tests is busy: how long an example takes says nothing of the code.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 STARTS_JAVA = {"spark", "spark_process"}
 """Every fixture that starts a JVM; what uses one of them, directly or through others, is marked ``spark``."""

@@ -17,7 +17,6 @@ more. Its marks are those of its figure 14, over seven layouts of 100 GB to 1 TB
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -32,7 +31,7 @@ from tools.sessions import local_session
 import secateur
 from bench.cdf import Panel, draw
 from bench.report import report
-from bench.tpc.data import HOME, LAYOUTS, SETS, laid_out
+from bench.tpc.data import LAYOUTS, SETS, arguments, laid_out
 from bench.tpc.queries import queries
 from bench.tpc.tables import register
 
@@ -78,11 +77,7 @@ def shares(cuts: list[float]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measures how many bytes queries need not read.")
-    parser.add_argument("--home", type=Path, default=HOME)
-    parser.add_argument("--scale", type=float, default=0.1)
-    parser.add_argument("--files", type=int, default=1000)
-    parser.add_argument("--sets", default=",".join(SETS))
+    parser = arguments("Measures how many bytes queries need not read.", 0.1)
     parser.add_argument("--layouts", default=",".join(LAYOUTS))
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--results", type=Path, help="a JSON file to which the results are added")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,26 +36,36 @@ def connect_port() -> int:
         return port
 
 
+# Most of what the JVM runs here it runs once: the second compiler takes a third of the time for nothing.
+# Without it there is room for 48 MB of code only, unless asked for, and Spark's queries need more.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseParallelGC"
+
+
+@contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """Workers that download the connectors at the same time would spoil each other's files."""
+    with (folder / "spark.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterator[SparkSession]:
     home = tmp_path_factory.mktemp("spark")
-    session = local_session(
-        "secateur-tests",
-        str(home),
-        {
-            "spark.jars.packages": f"{connectors.settings(str(home))['spark.jars.packages']},{connectors.H2}",
-            # Most of what the JVM runs here it runs once: the second compiler takes a third of the time for nothing.
-            # Without it there is room for 48 MB of code only, unless asked for, and Spark's queries need more.
-            "spark.driver.extraJavaOptions": (
-                "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseParallelGC"
-            ),
-            "spark.default.parallelism": "2",
-            "spark.sql.warehouse.dir": str(home / "warehouse"),
-            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-            "spark.connect.grpc.binding.port": str(connect_port),
-            "spark.databricks.delta.snapshotPartitions": "2",
-        },
-    )
+    with one_at_a_time(tmp_path_factory.getbasetemp().parent):
+        session = local_session(
+            "secateur-tests",
+            str(home),
+            {
+                "spark.jars.packages": f"{connectors.settings(str(home))['spark.jars.packages']},{connectors.H2}",
+                "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+                "spark.default.parallelism": "2",
+                "spark.sql.warehouse.dir": str(home / "warehouse"),
+                "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+                "spark.connect.grpc.binding.port": str(connect_port),
+                "spark.databricks.delta.snapshotPartitions": "2",
+            },
+        )
     yield session
     session.stop()
 
@@ -70,15 +81,19 @@ def spark_process() -> SparkProcess:
 
     def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=900)
+        env = {**os.environ, "SPARK_SUBMIT_OPTS": JAVA_OPTIONS}
+        return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=900)
 
     return run
 
 
 @pytest.fixture
 def pruner(spark: SparkSession) -> Iterator[secateur.Pruner]:
-    """Attached for one test, with the session's options as they were before."""
-    handle = secateur.attach(spark, {"stats.auto": False})
+    """Attached for one test, with the session's options as they were before.
+
+    Deciding may take its time, since a machine that runs tests is busy; a test of the budget sets its own.
+    """
+    handle = secateur.attach(spark, {"stats.auto": False, "budget.ms": 60_000, "filter.budget.ms": 60_000})
     yield handle
     for key in dict(spark.conf.getAll):
         if key.startswith("spark.secateur."):

@@ -167,7 +167,7 @@ def test_a_callback_that_never_returns(
     for _ in range(3):
         assert ask(spark, table) == EXPECTED
     assert "busy" in codes(pruner), "after three time-outs secateur asks no more for a while"
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 20, "as long as the callback sleeps"
 
 
 def test_a_python_without_callback_server(spark: SparkSession, pruner: secateur.Pruner, table: Path) -> None:

@@ -40,12 +40,6 @@ def tpch(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lake
 
 
-@pytest.fixture(autouse=True)
-def time_enough(spark: SparkSession, pruner: secateur.Pruner) -> None:
-    for option in ("budget.ms", "filter.budget.ms"):
-        spark.conf.set(f"spark.secateur.{option}", 60_000)
-
-
 def write(lake: Path, name: str, columns: dict[str, object], files: int) -> None:
     (lake / name).mkdir()
     table = pa.table(columns)

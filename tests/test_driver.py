@@ -100,7 +100,7 @@ QUERIES = (
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_the_rows_are_those_that_a_job_gives(
-    spark: SparkSession, pruner: secateur.Pruner, patient: None, tables: dict[str, str], format_: str
+    spark: SparkSession, pruner: secateur.Pruner, tables: dict[str, str], format_: str
 ) -> None:
     for sql, count in QUERIES:
         text = sql.format(t=tables[format_])
@@ -117,9 +117,7 @@ def test_the_rows_are_those_that_a_job_gives(
 
 
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])
-def test_deleted_rows_do_not_come_back(
-    spark: SparkSession, pruner: secateur.Pruner, patient: None, lake: Path, format_: str
-) -> None:
+def test_deleted_rows_do_not_come_back(spark: SparkSession, pruner: secateur.Pruner, lake: Path, format_: str) -> None:
     """Readers then give more columns than were asked for: where a row is, or whether it was deleted."""
     table = f"delta.`{lake / 'deleted'}`" if format_ == "delta" else f"ice.tests.driver{next(_groups)}"
     properties = "'delta.enableDeletionVectors' = 'true', 'format-version' = '3', 'write.delete.mode' = 'merge-on-read'"
@@ -167,7 +165,6 @@ def test_values_made_up_while_reading(spark: SparkSession, pruner: secateur.Prun
 def test_however_it_is_asked_for(
     pruner: secateur.Pruner,
     spark: SparkSession,
-    patient: None,
     tables: dict[str, str],
     format_: str,
     ask: Callable[[DataFrame], list[Any]],
@@ -213,7 +210,7 @@ def test_shown_cached_and_written(
     ids=lambda s: next(iter(s)).removeprefix("spark.sql."),
 )
 def test_settings_of_the_session_hold(
-    spark: SparkSession, pruner: secateur.Pruner, patient: None, tables: dict[str, str], settings: dict[str, str]
+    spark: SparkSession, pruner: secateur.Pruner, tables: dict[str, str], settings: dict[str, str]
 ) -> None:
     before = {key: spark.conf.get(key, None) for key in settings}
     try:
@@ -352,7 +349,7 @@ def test_detached_and_paused(spark: SparkSession, pruner: secateur.Pruner, table
 
 
 def test_functions_that_hold_buffers_in_many_threads(
-    spark: SparkSession, pruner: secateur.Pruner, patient: None, tables: dict[str, str]
+    spark: SparkSession, pruner: secateur.Pruner, tables: dict[str, str]
 ) -> None:
     """The same data frame, collected at the same time: each task has copies of its own, and so has each of these."""
     changed = "regexp_replace(repeat(s, 20), concat('[', id % 10, ']'), concat('<', id, '>'))"
@@ -369,7 +366,7 @@ def test_functions_that_hold_buffers_in_many_threads(
 
 
 def test_many_at_once_and_no_file_stays_open(
-    spark: SparkSession, pruner: secateur.Pruner, patient: None, tables: dict[str, str], lake: Path
+    spark: SparkSession, pruner: secateur.Pruner, tables: dict[str, str], lake: Path
 ) -> None:
     vectors = f"delta.`{lake / 'deleted'}`"
     spark.sql(f"CREATE TABLE {vectors} (id BIGINT) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")

@@ -55,8 +55,6 @@ def write_days(lake: Path, key: list[int]) -> None:
 @pytest.fixture(autouse=True)
 def before_the_query_runs(spark: SparkSession, pruner: secateur.Pruner) -> None:
     spark.conf.set("spark.secateur.passes", "filter,range_sets,join_ranges")
-    for option in ("budget.ms", "filter.budget.ms"):
-        spark.conf.set(f"spark.secateur.{option}", 60_000)
 
 
 BY_DAY = "SELECT * FROM sales JOIN days ON day = day_id WHERE "

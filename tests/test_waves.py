@@ -72,9 +72,8 @@ def home(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def table(spark: SparkSession, pruner: secateur.Pruner, home: Path) -> Iterator[Path]:
-    """Files are reckoned to be slow, so that a wave pays, and deciding may take its time."""
+    """Files are reckoned to be slow, so that a wave pays."""
     spark.conf.set("spark.secateur.filter.file.ms", "1000")
-    spark.conf.set("spark.secateur.budget.ms", "30000")
     spark.read.parquet(str(home / "t")).createOrReplaceTempView("t")
     spark.read.parquet(str(home / "few")).createOrReplaceTempView("few")
     yield home / "t"

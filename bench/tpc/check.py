@@ -12,7 +12,6 @@ deciding took, and the time without secateur divided by that with it.
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import re
@@ -20,7 +19,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from statistics import fmean, median, quantiles
 from time import perf_counter
 from typing import Any
@@ -30,11 +28,10 @@ from tools.sessions import local_session
 
 import secateur
 from bench.report import report
-from bench.tpc.data import HOME, laid_out
+from bench.tpc.data import arguments, laid_out
 from bench.tpc.queries import queries
 from bench.tpc.tables import register
 
-SETS = ("tpch", "tpch_skewed", "tpcds", "cyclic")
 FORMATS = ("parquet", "delta", "iceberg")
 LIMIT = re.compile(r"\blimit\s+\d+\s*$", re.IGNORECASE)
 
@@ -138,11 +135,7 @@ def chosen(name: str, kind: str, only: set[int]) -> Iterator[tuple[int, str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compares answers with and without secateur.")
-    parser.add_argument("--home", type=Path, default=HOME)
-    parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--files", type=int, default=1000)
-    parser.add_argument("--sets", default=",".join(SETS))
+    parser = arguments("Compares answers with and without secateur.")
     parser.add_argument("--formats", default=",".join(FORMATS))
     parser.add_argument("--layouts", default="tuned")
     parser.add_argument("--only", default="", help="numbers of queries")

@@ -173,12 +173,18 @@ def _hashed(column: pa.ChunkedArray, count: int) -> Ints:
     return (_ranks(column) * 2_654_435_761 % 2**32 % count).astype(np.int64)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Makes the tables of the benchmark.")
+def arguments(description: str, scale: float = 1.0, sets: str = ",".join(SETS)) -> argparse.ArgumentParser:
+    """What every measurement over these tables can be told."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--home", type=Path, default=HOME)
-    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--scale", type=float, default=scale)
     parser.add_argument("--files", type=int, default=1000)
-    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--sets", default=sets)
+    return parser
+
+
+def main() -> None:
+    parser = arguments("Makes the tables of the benchmark.")
     parser.add_argument("--layouts", default=",".join(LAYOUTS))
     wanted = parser.parse_args()
     for name in wanted.sets.split(","):

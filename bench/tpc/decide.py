@@ -12,7 +12,6 @@ The first time that a query is planned, what is known of its columns is prepared
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 from pathlib import Path
@@ -24,7 +23,7 @@ from tools.sessions import local_session
 
 import secateur
 from bench.report import report
-from bench.tpc.data import FACTS, HOME, base, connect, laid_out
+from bench.tpc.data import FACTS, arguments, base, connect, laid_out
 from bench.tpc.queries import queries
 from bench.tpc.tables import register
 
@@ -99,11 +98,7 @@ def plan(spark: SparkSession, pruner: secateur.Pruner, text: str) -> tuple[float
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measures how long deciding takes.")
-    parser.add_argument("--home", type=Path, default=HOME)
-    parser.add_argument("--scale", type=float, default=0.1)
-    parser.add_argument("--files", type=int, default=1000)
-    parser.add_argument("--sets", default="tpcds,tpch")
+    parser = arguments("Measures how long deciding takes.", 0.1, "tpcds,tpch")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--ranges", type=int, default=20, help="ranges a file and column, 0 for bounds only")
     wanted = parser.parse_args()

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+OF_FILTERS = ("no-filter", "not-selective")
+OF_BOUNDARIES = ("join-not-selective", "no-boundary", "boundary-not-selective")
+"""Codes that say nothing any more once a scan is narrowed by something else, or at run time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:

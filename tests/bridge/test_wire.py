@@ -128,29 +128,35 @@ def test_values_are_what_they_say() -> None:
     assert isinstance(decode_expression(call("Rand", d=0)), Opaque)
 
 
-def test_time_zones_and_units_travel_with_the_query(
-    spark: SparkSession, pruner: secateur.Pruner, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spark.sql("SELECT now() AS ts").coalesce(1).write.parquet(str(tmp_path / "t"))
-    spark.read.parquet(str(tmp_path / "t")).createOrReplaceTempView("timed")
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Query]:
+    """The queries that the planner decodes from now on."""
     seen: list[Query] = []
     real = decode_query
 
-    def remember(request: dict[str, Any]) -> Any:
+    def remember(request: dict[str, Any]) -> Query:
         seen.append(real(request))
         return seen[-1]
 
     monkeypatch.setattr(decide, "decode_query", remember)
+    return seen
+
+
+def test_time_zones_and_units_travel_with_the_query(
+    spark: SparkSession, pruner: secateur.Pruner, tmp_path: Any, decoded: list[Query]
+) -> None:
+    spark.sql("SELECT now() AS ts").coalesce(1).write.parquet(str(tmp_path / "t"))
+    spark.read.parquet(str(tmp_path / "t")).createOrReplaceTempView("timed")
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
         pruner.explain("SELECT * FROM timed WHERE timestampadd(HOUR, 3, ts) > now() AND hour(ts) = 3")
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
-    (predicate,) = QueryAnalysis(seen[0]).predicates.values()
+    (predicate,) = QueryAnalysis(decoded[0]).predicates.values()
     calls = {e.function: e for conjunct in predicate for e in walk(conjunct) if isinstance(e, Call)}
     assert calls["Hour"].zone == calls["TimestampAdd"].zone == "America/New_York"
     assert calls["TimestampAdd"].unit == "HOUR"
-    zone = seen[0].settings.zones["America/New_York"]
+    zone = decoded[0].settings.zones["America/New_York"]
     assert (zone.offsets[0], zone.offsets[-1], list(zone.rest)) == (-17762, -18000, [-18000, -14400])
     assert zone.changes[0] == -2717650800
     assert len(zone.changes) == len(zone.offsets)
@@ -208,42 +214,24 @@ def two_tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.mark.usefixtures("two_tables")
-def test_the_nodes_of_spark_arrive_as_values(pruner: secateur.Pruner, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts: list[str] = []
-    real = decode_query
-
-    def remember(request: dict[str, Any]) -> Any:
-        query = real(request)
-        texts.append(str(query))
-        return query
-
-    monkeypatch.setattr(decide, "decode_query", remember)
+def test_the_nodes_of_spark_arrive_as_values(pruner: secateur.Pruner, decoded: list[Query]) -> None:
     seen = {}
     for sql in SHAPES:
-        texts.clear()
+        decoded.clear()
         pruner.explain(sql)
-        text = re.sub(r"Scan file:/\S*/(t|u)\d+ parquet files=1 \[(.*)\]", r"Scan \1 [\2]", texts[0])
+        text = re.sub(r"Scan file:/\S*/(t|u)\d+ parquet files=1 \[(.*)\]", r"Scan \1 [\2]", str(decoded[0]))
         text = re.sub(r"(,? ?)#\d+", "", re.sub(r"(\w)#\d+( int)?", r"\1", text))
         seen[sql] = "".join(f"\n        {line}" for line in re.sub(r" +", " ", text).splitlines())
     assert seen == SHAPES
 
 
 def test_a_plan_of_spark_prints_as_flat_text(
-    spark: SparkSession, pruner: secateur.Pruner, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, pruner: secateur.Pruner, tmp_path: Any, decoded: list[Query]
 ) -> None:
     spark.createDataFrame([("Marked-A", 1600)], "name string, altit int").coalesce(1).write.parquet(str(tmp_path / "t"))
     spark.read.parquet(str(tmp_path / "t")).createOrReplaceTempView("seen")
-    texts: list[str] = []
-    real = decode_query
-
-    def remember(request: dict[str, Any]) -> Any:
-        query = real(request)
-        texts.append(str(query))
-        return query
-
-    monkeypatch.setattr(decide, "decode_query", remember)
     pruner.explain("SELECT name FROM seen WHERE altit > 1500")
-    numbered = re.sub(r"#\d+", "", texts[0].replace(str(tmp_path), ""))
+    numbered = re.sub(r"#\d+", "", str(decoded[0]).replace(str(tmp_path), ""))
     assert numbered == (
         "0 Scan file:/t parquet files=1 [name string, altit int]\n"
         "1 Filter (altit IS NOT NULL AND (altit > 1500)) <- 0\n"

@@ -105,5 +105,5 @@ def ice_tables(spark: SparkSession) -> IceTables:
 
 
 @pytest.fixture
-def ice(spark: SparkSession, pruner: secateur.Pruner, patient: None) -> Ice:
+def ice(spark: SparkSession, pruner: secateur.Pruner) -> Ice:
     return Ice(spark, pruner)

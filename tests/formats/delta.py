@@ -74,12 +74,6 @@ def out_of_reach(folder: Path, kept: set[str]) -> Iterator[int]:
 
 
 @pytest.fixture
-def patient(spark: SparkSession, pruner: secateur.Pruner) -> None:
-    """Decisions may take their time: a machine that runs tests is busy."""
-    spark.conf.set("spark.secateur.budget.ms", "30000")
-
-
-@pytest.fixture
 def alone(pruner: secateur.Pruner) -> Alone:
     """Compares a query on and off, with every file that secateur skips moved away while it runs."""
 

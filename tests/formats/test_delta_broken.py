@@ -14,8 +14,6 @@ import secateur
 from tests.fixtures import Same, SparkProcess
 from tests.formats.delta import append, read, rows
 
-pytestmark = pytest.mark.usefixtures("patient")
-
 
 @pytest.fixture
 def table(spark: SparkSession, lake: Path) -> Path:

@@ -15,8 +15,6 @@ import secateur
 from tests.fixtures import Same
 from tests.formats.delta import Alone, append, create, read
 
-pytestmark = pytest.mark.usefixtures("patient")
-
 
 @contextmanager
 def without_statistics(spark: SparkSession) -> Iterator[None]:

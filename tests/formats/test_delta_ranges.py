@@ -11,8 +11,6 @@ import secateur
 from tests.fixtures import Same
 from tests.formats.delta import Alone, append, create, read
 
-pytestmark = pytest.mark.usefixtures("patient")
-
 GAP = "x < 10 OR x >= 90"
 
 

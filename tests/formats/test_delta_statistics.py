@@ -19,8 +19,6 @@ from secateur.plan.types import parse_type
 from secateur.stats.formats.delta import DeltaSource, DeltaTable, Field
 from tests.formats.delta import Alone, append, read
 
-pytestmark = pytest.mark.usefixtures("patient")
-
 
 def table(type_: str, low: list[object], high: list[object], **given: object) -> DeltaTable:
     """Files of ten rows with these bounds, as they come from the log."""

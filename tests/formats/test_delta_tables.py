@@ -13,8 +13,6 @@ from secateur.session.runtime_answers import files_to_skip
 from tests.fixtures import Same
 from tests.formats.delta import FILES, Alone, append, create, out_of_reach, read, rows
 
-pytestmark = pytest.mark.usefixtures("patient")
-
 
 @pytest.fixture(scope="module")
 def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -14,8 +14,6 @@ import secateur
 from tests.fixtures import Same
 from tests.formats.delta import Alone, append, create, read, rows
 
-pytestmark = pytest.mark.usefixtures("patient")
-
 
 def test_time_travel(spark: SparkSession, alone: Alone, lake: Path) -> None:
     path = lake / "t"

@@ -12,8 +12,6 @@ import secateur
 from tests.fixtures import _sorted
 from tests.formats.delta import append, create, read, rows
 
-pytestmark = pytest.mark.usefixtures("patient")
-
 COMMANDS = {
     "delete": ["DELETE FROM {t} WHERE id BETWEEN 150 AND 260"],
     "update": ["UPDATE {t} SET i = i + 1 WHERE id > 250 OR i = 3"],

@@ -119,5 +119,5 @@ def test_a_rest_catalog(ice: Ice, server: type[Server]) -> None:
     compared = ice.same(f"SELECT * FROM {remote} WHERE id + 0 = 12", name)
     assert server.asked[-1].endswith("/plan")
     assert [reason.text for reason in compared.summary.scans[0].reasons] == [
-        f"{remote} is left alone: its catalog plans the scan"
+        f"{remote} is left to Spark: its catalog plans the scan"
     ]

@@ -84,9 +84,7 @@ QUERIES = {
 
 
 @pytest.mark.parametrize("sql", QUERIES)
-def test_only_rows_that_are_left_count(
-    spark: SparkSession, pruner: secateur.Pruner, patient: None, table: Deleted, sql: str
-) -> None:
+def test_only_rows_that_are_left_count(spark: SparkSession, pruner: secateur.Pruner, table: Deleted, sql: str) -> None:
     count, files = QUERIES[sql][0], QUERIES[sql][1:][KINDS[table.kind]]
     text = sql.format(t=table.name)
     with pruner.paused():

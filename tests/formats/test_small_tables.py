@@ -12,8 +12,6 @@ from tests.fixtures import Same
 from tests.formats.conftest import Ice
 from tests.formats.delta import append, create
 
-pytestmark = pytest.mark.usefixtures("patient")
-
 DAYS = (
     "SELECT CAST(id AS INT) AS day, CAST(id % 7 AS INT) AS weekday, IF(id = 33, 'feast', NULL) AS name FROM range(60)"
 )

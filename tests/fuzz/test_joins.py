@@ -16,8 +16,6 @@ from tests.fuzz.joins import Tally, check, trees, write_tables
 def run(
     spark: SparkSession, pruner: secateur.Pruner, folder: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> Tally:
-    for option in ("budget.ms", "filter.budget.ms"):
-        spark.conf.set(f"spark.secateur.{option}", 60_000)
     tally = Tally()
     monkeypatch.setattr(keys, "WORTH", 0)  # these tables are too small for a subquery to pay
     check(spark, pruner, trees("test", write_tables(spark, folder, "test"), count), tally)

@@ -14,8 +14,6 @@ from tests.fuzz.ordered import MEANT, Tally, round_of
 def test_random_orders_and_limits_give_the_same_rows(
     spark: SparkSession, pruner: secateur.Pruner, tmp_path: Path
 ) -> None:
-    for option in ("budget.ms", "filter.budget.ms"):
-        spark.conf.set(f"spark.secateur.{option}", 60_000)
     tally = Tally()
     for number in (2, 4, 7):
         round_of(spark, pruner, tmp_path, "test", number, 12, tally, files=10)

@@ -17,7 +17,7 @@ from secateur.evaluate.in_lists import listed, search, some_outside, some_within
 from secateur.evaluate.value_range import Bound
 from secateur.plan.types import parse_type
 
-thorough = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=400, suppress_health_check=list(HealthCheck))
 randoms = st.integers(0, 2**64).map(Random)
 
 

@@ -18,7 +18,7 @@ from tests.reason.generate import COLUMNS, Generator, truth
 from tests.reason.language import file_stats
 
 BY_ID = {c.id: c for c in COLUMNS}
-thorough = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=200, suppress_health_check=list(HealthCheck))
 randoms = st.integers(0, 2**64).map(Random)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.evaluate.range_sets import RangeSet, compact, intersection, meets, range_set, union, values_in
@@ -49,7 +49,6 @@ def facts(type_: str, pairs: list[tuple[Any, Any]], *, unknown: Any = False) -> 
 
 
 @pytest.mark.parametrize("type_", TYPES)
-@settings(deadline=None)
 @given(data=st.data())
 def test_a_set_holds_what_its_ranges_hold_and_is_sorted(type_: str, data: st.DataObject) -> None:
     pairs, value = data.draw(pairs_of(type_)), data.draw(VALUES[type_])
@@ -61,7 +60,6 @@ def test_a_set_holds_what_its_ranges_hold_and_is_sorted(type_: str, data: st.Dat
 
 
 @pytest.mark.parametrize("type_", TYPES)
-@settings(deadline=None)
 @given(data=st.data())
 def test_union_and_intersection(type_: str, data: st.DataObject) -> None:
     one, other = data.draw(pairs_of(type_)), data.draw(pairs_of(type_))
@@ -76,7 +74,6 @@ def test_union_and_intersection(type_: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("type_", TYPES)
-@settings(deadline=None)
 @given(data=st.data(), most=st.integers(1, 5))
 def test_fewer_ranges_hold_at_least_as_much(type_: str, data: st.DataObject, most: int) -> None:
     made = range_set(parse_type(type_), data.draw(pairs_of(type_)))
@@ -86,7 +83,6 @@ def test_fewer_ranges_hold_at_least_as_much(type_: str, data: st.DataObject, mos
 
 
 @pytest.mark.parametrize("type_", TYPES)
-@settings(deadline=None)
 @given(data=st.data())
 def test_entries_meet_a_set_if_they_share_a_value(type_: str, data: st.DataObject) -> None:
     files, wanted = data.draw(pairs_of(type_)), data.draw(pairs_of(type_))
@@ -98,7 +94,6 @@ def test_entries_meet_a_set_if_they_share_a_value(type_: str, data: st.DataObjec
 
 
 @pytest.mark.parametrize("type_", TYPES)
-@settings(deadline=None)
 @given(data=st.data())
 def test_the_values_of_kept_entries(type_: str, data: st.DataObject) -> None:
     files = data.draw(pairs_of(type_))

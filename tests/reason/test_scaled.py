@@ -18,7 +18,7 @@ from secateur.evaluate.rules.intervals import Decimals, extreme, mask
 from secateur.evaluate.value_range import Bound
 from secateur.plan.types import DataType
 
-thorough = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=300, suppress_health_check=list(HealthCheck))
 randoms = st.integers(0, 2**64).map(Random)
 EXACT = Context(prec=76)
 

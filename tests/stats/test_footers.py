@@ -371,7 +371,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(typed=VALUES, size=st.integers(1, 12))
 def test_bounds_hold_for_all_values(files: Lake, typed: tuple[pa.DataType, list[Any]], size: int) -> None:
     kind, values = typed

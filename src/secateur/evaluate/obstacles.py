@@ -38,8 +38,14 @@ from secateur.plan.expressions import (
     StartsWith,
     walk,
 )
+from secateur.plan.wording import in_words
 from secateur.reasons import Reason
 from secateur.stats.file_stats import ColumnStats, FileStats
+
+_NO_RULE = (
+    "which has no rule and can skip only files in which its columns have one value each; "
+    "compare the bare column instead"
+)
 
 
 def obstacles(predicate: Expression, stats: FileStats, columns: Columns) -> list[Reason]:
@@ -65,7 +71,7 @@ def _obstacles(e: Expression, stats: FileStats, columns: Columns, *, negated: bo
         ) if value is not None and not comparable(column.type, type_):
             yield Reason(
                 "unsupported-expression",
-                f"{e} compares a column of type {column.type} with a literal of type {type_}; "
+                f"{in_words(e)} compares a column of type {column.type} with a literal of type {type_}; "
                 f"write the literal as {column.type}.",
             )
         case Compare(op, Column() as column, Literal()):
@@ -102,12 +108,12 @@ def _column(
 ) -> Iterator[Reason]:
     source = column_source(column, columns)
     if source is None:
-        yield Reason("unsupported-expression", f"{column.full_name} is not a column that is read from the files.")
+        yield Reason("unsupported-expression", f"{column.full_name} is not a column of the files.")
         return
     if source.kind == "hidden":
         yield Reason(
             "hidden-column",
-            f"{column.full_name} is made up by Spark while it reads, so no statistics describe it; "
+            f"{column.full_name} is made by Spark while it reads, so no statistics describe it; "
             "filter on a column of the table as well.",
         )
         return
@@ -128,7 +134,7 @@ def _column(
     elif nan and source.type.is_float and found.nans.null_count:
         yield Reason(
             "nan-unknown",
-            f"{column.full_name} may hold NaN, which is above every number, and its NaNs were not counted; "
+            f"{column.full_name} may hold NaN, which Spark sorts above every number, and its NaNs were not counted; "
             f"add an upper limit, such as {column.full_name} < 1e300.",
         )
 
@@ -153,20 +159,11 @@ def _has_rule(e: Expression) -> bool:
 def _unsupported(culprit: Expression) -> Reason:
     match culprit:
         case Call("Cast", (child,), type_):
-            text = (
-                f"secateur has no rule for a cast from {child.type} to {type_} in {culprit}; "
-                "compare the bare column instead."
-            )
+            text = f"{in_words(culprit)} is a cast from {child.type} to {type_}, {_NO_RULE}."
         case Opaque(what, reason):
-            text = (
-                f"secateur does not model {what} in {culprit} ({reason}); "
-                "compare a bare column with a constant instead."
-            )
+            text = f"secateur does not model {what} ({reason}); compare a bare column with a constant instead."
         case Call(function):
-            text = (
-                f"secateur has no rule for the function {function.lower()} in {culprit}; "
-                "compare the bare column instead."
-            )
+            text = f"{in_words(culprit)} uses the function {function.lower()}, {_NO_RULE}."
         case _:
-            text = f"secateur has no rule for {culprit}."
+            text = f"{in_words(culprit)} has no rule."
     return Reason("unsupported-expression", text)

@@ -108,6 +108,6 @@ def _run(pass_: Pass, known: PassInput, decision: Decision) -> tuple[PassResult,
         result = pass_.run(known)
         check(result, decision, known.analysis.order_sensitive)
     except Exception as error:  # the query must go on, whatever broke
-        text = f"The pass {pass_.name} failed and was ignored, please report this: {type(error).__name__}: {error}"
+        text = f"The pass {pass_.name} failed and was ignored: {type(error).__name__}: {error}. Please report this."
         result = tuple((id_, Reason("pass-failed", text)) for id_ in decision)
     return result, (perf_counter() - start) * 1000

@@ -13,12 +13,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from secateur.reasons import Reason
+from secateur.reasons import OF_BOUNDARIES, OF_FILTERS, Reason
 from secateur.report.summary import PlanningTime, ScanSummary, Summary
 
 _DRAFTS = 2000
-_OF_FILTERS = ("no-filter", "not-selective")
-_OF_BOUNDARIES = ("join-not-selective", "no-boundary", "boundary-not-selective")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ def _extended(story: _Story, record: Mapping[str, Any], draft: Draft | None) -> 
 def _continued(before: ScanSummary, late: ScanSummary) -> ScanSummary:
     """A scan that both steps looked at; once the late one narrowed it, it does not matter that filters did not."""
     narrowed = late.files_kept != before.files_kept or late.runtime
-    moot = (_OF_FILTERS if narrowed else ()) + (_OF_BOUNDARIES if late.runtime else ())
+    moot = (OF_FILTERS if narrowed else ()) + (OF_BOUNDARIES if late.runtime else ())
     earlier = tuple(r for r in before.reasons if r.code not in moot)
     return replace(
         late,
@@ -133,7 +131,7 @@ def _continued(before: ScanSummary, late: ScanSummary) -> ScanSummary:
 def _not_asked(scan: ScanSummary) -> ScanSummary:
     if scan.runtime[-1].name == "driver":  # a job reads the same files
         return replace(scan, runtime=scan.runtime[:-1])
-    text = f"{scan.table} cannot be narrowed at run time: its scan, or what lies below the sort, does not allow it"
+    text = f"{scan.table} cannot be narrowed at run time: its scan, or something above it, cannot wait for a value"
     return replace(scan, runtime=(), reasons=(*scan.reasons, Reason("not-asked", text)))
 
 
@@ -162,7 +160,7 @@ def _ran(story: _Story, done: Mapping[str, Any]) -> _Story:
         text = f"{scan.table} was not narrowed at run time: {done['failed']}"
         scan = replace(scan, reasons=(*scan.reasons, Reason("runtime-failed", text)))
     elif not step.condition:
-        text = f"{scan.table} was not narrowed at run time: {step.plan}, but they hold too few rows"
+        text = f"{scan.table} was not narrowed at run time: the files that were read first hold too few rows"
         scan = replace(scan, reasons=(*scan.reasons, Reason("probe-too-few", text)))
     return replace(story, scans={**story.scans, key: scan})
 
@@ -171,7 +169,7 @@ def _read_by_driver(scan: ScanSummary, done: Mapping[str, Any]) -> ScanSummary:
     """The scan after the driver read its rows, or tried to."""
     if not done["failed"]:
         return replace(scan, runtime=(*scan.runtime[:-1], replace(scan.runtime[-1], ms=round(done["ns"] / 1e6, 3))))
-    text = f"{scan.table} was read by a Spark job, since the driver could not: {done['failed']}"
+    text = f"{scan.table} was read by a Spark job, since the driver could not read it: {done['failed']}"
     return replace(scan, runtime=scan.runtime[:-1], reasons=(*scan.reasons, Reason("runtime-failed", text)))
 
 
@@ -179,7 +177,7 @@ def _removed(scan: ScanSummary) -> ScanSummary:
     """A scan that is not in the final plan; one that was emptied is gone as well, but tells of its passes already."""
     if not scan.files_kept:
         return scan
-    text = f"{scan.table} is not read at all: another part of the query is empty, so Spark removed this one"
+    text = f"{scan.table} is not read at all: another part of the query is empty, so Spark removed this scan"
     return replace(
         scan,
         files_kept=0,
@@ -195,7 +193,7 @@ def unpruned(wire: Mapping[str, Any], code: str, text: str) -> ScanSummary:
     """A scan that Spark reads as it would without secateur, with the reason."""
     declined = wire.get("declined", "")
     reason = (
-        Reason("unsupported-scan", f"{wire['table']} is left alone: {declined}") if declined else Reason(code, text)
+        Reason("unsupported-scan", f"{wire['table']} is left to Spark: {declined}") if declined else Reason(code, text)
     )
     files, size = wire.get("files"), wire.get("bytes")
     return ScanSummary(
@@ -204,7 +202,10 @@ def unpruned(wire: Mapping[str, Any], code: str, text: str) -> ScanSummary:
 
 
 def _with_changed(scan: ScanSummary, count: int) -> ScanSummary:
-    text = f"{count:,} files are read, since files are not as they were listed; refresh the table to prune them again"
+    text = (
+        f"{count:,} files that could be skipped are read, since files changed after Spark listed them; run REFRESH "
+        "TABLE, or read the path anew"
+    )
     kept = None if scan.files_kept is None else scan.files_kept + count
     return replace(
         scan, files_kept=kept, bytes_kept=None, rows_kept=None, row_groups_kept=None,

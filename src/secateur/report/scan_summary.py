@@ -11,7 +11,7 @@ from secateur.passes.filter.filter import filter_entries
 from secateur.plan.columns import Mask
 from secateur.plan.nodes import Scan
 from secateur.plan.wording import in_words
-from secateur.reasons import Reason
+from secateur.reasons import OF_BOUNDARIES, OF_FILTERS, Reason
 from secateur.report.summary import RuntimeStep, ScanSummary
 from secateur.report.text import size_text
 from secateur.stats.file_stats import FileStats, sum_of
@@ -27,8 +27,10 @@ def scan_summary(
     reasons = decision.reasons
     if waiting is not None:
         reasons = (waiting, *(r for r in reasons if r.code != "no-statistics"))
-    if not kept.all():  # another pass narrowed it
-        reasons = tuple(r for r in reasons if r.code not in ("not-selective", "no-filter"))
+    waits = bool(decision.all(AskAtRuntime))
+    joined = any(r.code == "join-not-selective" for r in reasons)  # so a condition does reach it
+    moot = (OF_FILTERS if waits or not kept.all() else OF_FILTERS[:1] if joined else ()) + OF_BOUNDARIES * waits
+    reasons = tuple(r for r in reasons if r.code not in moot)
     groups_total, groups_kept = row_group_counts(analysis, scan, table, kept)
     return ScanSummary(
         scan.table,

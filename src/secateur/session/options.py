@@ -30,23 +30,23 @@ class Options:
     passes: tuple[str, ...] = PASS_NAMES
     """Which techniques run."""
     budget_ms: int = 1000
-    """How long deciding may take, in milliseconds; after that the query runs unpruned."""
+    """Longest time for deciding, in milliseconds; after that the query runs unpruned."""
     filter_budget_ms: int = round(_TUNING.filter_seconds * 1000)
-    """How long filtering may take of it, in milliseconds; files that were not looked at by then are read."""
+    """Longest time for filtering, in milliseconds; files that were not judged by then are read."""
     filter_file_ms: int = round(_TUNING.file_seconds * 1000)
-    """How long reading a file takes, roughly, in ms: a condition that costs more than it saves is given up."""
+    """Estimated time to read a file, in milliseconds; a condition that costs more than it saves is given up."""
     join_ranges: int = _TUNING.join_ranges
-    """How many ranges of values one table tells another at most, of those that a join column takes in its files."""
+    """Maximum number of key ranges passed from one join side to the other."""
     limit_driver_bytes: int = _TUNING.driver_bytes
-    """How large the files may be, together, that the driver reads itself for a LIMIT, without a Spark job; 0: none."""
+    """Largest total size of files that the driver reads itself for a LIMIT, without a Spark job; 0: never."""
     stats_auto: bool = _STATISTICS.collect
-    """Whether statistics of a table are collected in the background when a query first meets it."""
+    """Whether statistics of a table are collected in the background when a query first uses it."""
     stats_dir: str = _STATISTICS.folder
     """A directory for the statistics of all tables; empty: a ``_secateur`` folder in each table's directory."""
     stats_write: str = _STATISTICS.write
     """Who writes statistics: ``auto`` (queries on local disks and HDFS, elsewhere ``collect`` only), always, never."""
     history: int = 100
-    """How many summaries ``pruner.history`` keeps."""
+    """Number of summaries that ``pruner.history`` keeps."""
 
     @property
     def tuning(self) -> Tuning:

@@ -30,8 +30,8 @@ _TABLES = 64
 _RELOAD_SECONDS = 10.0
 _RETRY_SECONDS = 60.0
 _REWRITE = "rewrite these files with a writer that records them"
-_NOT_PARQUET = "files are not Parquet: they have no range-sets"
-_NO_RANGES = "where its files are is not known, so no range-sets were made"
+_NOT_PARQUET = "files are not Parquet, so they have no range sets"
+_NO_RANGES = "no range sets were made, since it is not known where the files are"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,11 @@ class Registry:
             return None
         some = f"{missing:,} of {len(entry.table.missing):,} files of {name}"
         if entry.collecting:
-            return Reason("collecting", f"{some} have no statistics yet: they are being collected in the background")
+            return Reason(
+                "collecting",
+                f"{some} have no statistics yet: they are being collected in the background. Wait, or call "
+                "pruner.wait_for_statistics().",
+            )
         if entry.problem:
             return Reason("collect-failed", f"{some} have no statistics: {entry.problem}")
         if entry.table.uncollected is None:

@@ -53,7 +53,9 @@ def prune_by_filter(known: PassInput) -> PassResult:
         else:
             before = known.kept[scan.id]
             if not before.any():
-                parts.append((scan.id, Reason("nothing-left", f"No file of {scan.table} was left to look at.")))
+                parts.append(
+                    (scan.id, Reason("nothing-left", f"Earlier techniques had ruled out every file of {scan.table}."))
+                )
                 continue
             columns = {column.id: column for column in scan.columns}
             tuning = replace(known.tuning, filter_seconds=seconds)
@@ -129,13 +131,13 @@ def out_of_reach(predicate: Predicate, stats: FileStats, columns: Columns) -> Ma
 def _random(scan: Scan) -> Reason:
     return Reason(
         "non-deterministic",
-        f"Above {scan.table} the query uses something like rand(seed), monotonically_increasing_id() or TABLESAMPLE, "
-        "whose result depends on all rows that are read; apply it to a table that holds the filtered rows.",
+        f"The query applies rand(seed), monotonically_increasing_id(), TABLESAMPLE or the like to {scan.table}, whose "
+        "result depends on all rows that are read. Write the filtered rows to a table first, and apply it to that.",
     )
 
 
 def _no_statistics(scan: Scan) -> Reason:
     return Reason(
         "no-statistics",
-        f"Nothing is known of the files of {scan.table}; have its writer record statistics, or collect them.",
+        f"The files of {scan.table} have no statistics; run secateur.collect, or have its writer record them.",
     )

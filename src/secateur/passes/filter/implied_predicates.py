@@ -222,5 +222,5 @@ def _too_much(scan: Scan) -> Reason:
     return Reason(
         "too-complex",
         f"The condition on {scan.table} is too large to look for comparisons that it implies; "
-        "if you know some, add them to the query.",
+        "add a plain comparison on a column, if you know one.",
     )

@@ -23,6 +23,7 @@ from secateur.passes.filter.tree import PruningTree
 from secateur.passes.filter.tree_nodes import Node
 from secateur.plan.expressions import Column, Expression, IsNotNull, is_pruning, walk
 from secateur.plan.nodes import Scan
+from secateur.plan.wording import in_words
 from secateur.reasons import Reason
 from secateur.stats.file_stats import FileStats
 
@@ -51,7 +52,9 @@ def _why(e: Expression, node: Node, stats: FileStats, columns: Columns) -> Itera
             yield _cut_off(part, e, whole=part is node)
             return
         if part.broken:
-            text = f"{shown(part.expression)} could not be evaluated and was ignored, please report this: {part.broken}"
+            text = (
+                f"{shown(part.expression)} could not be evaluated and was ignored: {part.broken}. Please report this."
+            )
             yield Reason("pass-failed", text)
             return
     if not node.ruled_out:
@@ -70,14 +73,14 @@ def _cut_off(part: Node, conjunct: Expression, *, whole: bool) -> Reason:
 def _out_of_time(tree: PruningTree, scan: Scan) -> Reason:
     return Reason(
         "out-of-time",
-        f"{tree.out_of_time:,} files of {scan.table} are read unseen: filtering took longer than "
-        "spark.secateur.filter.budget.ms; raise it, or simplify the condition.",
+        f"Filtering took longer than spark.secateur.filter.budget.ms, so {tree.out_of_time:,} files of {scan.table} "
+        "were not judged and are read; raise it, or simplify the condition.",
     )
 
 
 def _not_selective(tree: PruningTree, scan: Scan) -> Reason:
-    parts = (part for e in tree.predicate for part in walk(e))
-    names = ", ".join(dict.fromkeys(part.name for part in parts if isinstance(part, Column)))
+    parts = (part for e in tree.predicate if not isinstance(e, IsNotNull) for part in walk(e))
+    names = " and ".join(dict.fromkeys(part.full_name for part in parts if isinstance(part, Column)))
     return Reason(
         "not-selective",
         f"Every file of {scan.table} may hold matching rows: in each, the values of {names or 'every column'} "
@@ -90,7 +93,8 @@ def no_filter(scan: Scan) -> Reason:
     """No condition that could skip files."""
     return Reason(
         "no-filter",
-        f"No filter reaches the files of {scan.table}; if not all are needed, add a WHERE condition on a column.",
+        f"No condition reaches the files of {scan.table}; if not all rows are needed, add a WHERE condition on a "
+        "column.",
     )
 
 
@@ -101,5 +105,5 @@ def shown(e: Expression) -> str:
     >>> shown(Column(1, "a" * 200, BOOLEAN))[-5:]
     'aaaa…'
     """
-    text = str(e)
+    text = in_words(e)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

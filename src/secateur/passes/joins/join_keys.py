@@ -103,7 +103,7 @@ class JoinKeys:
         return KeysRequest(self.join, self.left, self.key, about, MOST_KEYS, span, self.row_filter)
 
     def describe(self) -> str:
-        return f"the keys of {self.tables} are read first, to choose files by {in_words(self.target)}"
+        return f"the keys of {self.tables} are read first, and choose files by {in_words(self.target)}"
 
     def condition(self, values: Sequence[object]) -> Membership | None:
         """The values that rows with a partner have, given how many keys there were, and the keys or the bits.
@@ -262,8 +262,8 @@ class _Candidate:
         if saved < WORTH * self.cost:
             reason = Reason(
                 "join-keys-not-worth",
-                f"The keys of {self.tables} might spare {part:.0%} of the files of {scan.table} that are left, which "
-                f"does not pay for reading {self.tables} first.",
+                f"The keys of {self.tables} might skip {part:.0%} of the files of {scan.table} that are left, which is "
+                f"not worth reading {self.tables} first.",
             )
             return reason if saved > self.cost else None
         side = self.side

@@ -310,27 +310,26 @@ def _count(mask: Mask) -> int:
 def _not_selective(scan: Scan, senders: str) -> Reason:
     return Reason(
         "join-not-selective",
-        f"Every file of {scan.table} may hold rows with a partner in {senders}: cluster it by the columns that it is "
-        "joined by, or filter more.",
+        f"Every file of {scan.table} may hold rows with a partner in {senders}. Cluster it by the columns that it is "
+        "joined by, or add a condition.",
     )
 
 
 def _no_statistics(scan: Scan) -> Reason:
     return Reason(
         "join-no-statistics",
-        f"What {scan.table} is joined with does not tell which of its files are needed: of some file the bounds of "
-        "what they are joined by are unknown. Collect statistics of these columns; functions of them have to be known, "
-        "too.",
+        f"The tables that {scan.table} joins with cannot narrow it: some file has no bounds of a join column. Collect "
+        "statistics of these columns; join by columns, or by functions that have a rule.",
     )
 
 
 def _no_time(scan: Scan) -> Reason:
     return Reason(
         "out-of-time",
-        f"The tables that {scan.table} is joined with had no time to tell all that they hold; raise "
+        f"The tables that {scan.table} joins with could narrow it only in part, for want of time; raise "
         "spark.secateur.filter.budget.ms.",
     )
 
 
 def _blocked(scan: Scan, why: str) -> Reason:
-    return Reason("join-blocked", f"What {scan.table} is joined with cannot narrow it: {why}.")
+    return Reason("join-blocked", f"The tables that {scan.table} joins with cannot narrow it: {why}.")

@@ -125,7 +125,9 @@ class Links:
             origins = self._origins(side.plan, side.key)[:_MOST]
             self.found += [Link(each, target, side.null_safe) for each in origins for target in side.targets]
             for target in side.targets if not origins else ():
-                self.blocked.setdefault(target.scan, "it is joined by something that no table holds as it is")
+                self.blocked.setdefault(
+                    target.scan, "the join condition is not made of the columns of one table on each side"
+                )
 
     def _sides(self, join: Join) -> Iterator[Side]:
         """For each equality of a join the sides that tell the other one."""

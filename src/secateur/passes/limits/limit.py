@@ -64,6 +64,6 @@ def fewest(
 def _too_few(scope: LimitScope, rows: int) -> Reason:
     return Reason(
         "limit-not-covered",
-        f"LIMIT {scope.count:,} of {scope.scan.table} needs all files that may match: those all of whose rows are "
-        f"known to match hold {rows:,} rows. Filter by columns that the table is sorted or clustered by.",
+        f"LIMIT {scope.count:,} needs every file of {scope.scan.table} that may match: the files whose rows all match "
+        f"hold {rows:,} rows. Filter by columns that the table is sorted or clustered by.",
     )

@@ -34,6 +34,7 @@ from secateur.passes.limits.limit_scope import Counts, LimitScope, fully_matchin
 from secateur.plan.columns import Mask
 from secateur.plan.expressions import Column, Compare, Expression, IsNull, Literal, Or
 from secateur.plan.nodes import Settings, SortKey
+from secateur.plan.wording import in_words
 from secateur.reasons import Reason
 from secateur.stats.file_stats import FileStats
 
@@ -180,18 +181,19 @@ def _kth(values: pa.Array, counts: Counts, needed: int, *, descending: bool) -> 
 
 
 def _no_boundary(scope: LimitScope) -> Reason:
-    key = scope.keys[0].expression
+    key = in_words(scope.keys[0].expression)
     return Reason(
         "no-boundary",
-        f"For ORDER BY {key} LIMIT {scope.count:,} the statistics of {scope.scan.table} do not tell which rows "
-        "come first: too few files match fully, or the bounds and NULL counts of the sort key are unknown.",
+        f"The statistics of {scope.scan.table} do not show which {scope.count:,} rows come first by {key}: too few "
+        "files match fully, or the bounds and NULL counts of the sort key are unknown. Filter by columns that the "
+        "table is sorted by, and collect statistics of the sort key.",
     )
 
 
 def _not_selective(scope: LimitScope, boundary: Expression) -> Reason:
-    key = scope.keys[0].expression
+    key = in_words(scope.keys[0].expression)
     return Reason(
         "boundary-not-selective",
-        f"Every file of {scope.scan.table} may hold rows with {boundary}, the first {scope.count:,} by {key}. "
-        "Sort or cluster the table by it.",
+        f"Every file of {scope.scan.table} may hold one of the first {scope.count:,} rows by {key}, those with "
+        f"{in_words(boundary)}. Sort or cluster the table by {key}.",
     )

@@ -82,7 +82,7 @@ class TopKProbe:
         few = int(np.count_nonzero(self.files))
         order = f"{in_words(self.key.expression)} {'DESC' if self.key.descending else 'ASC'}"
         are = "file is" if few == 1 else "files are"
-        return f"{few:,} {are} read first for the place where the first {self.count:,} rows by {order} end"
+        return f"{few:,} {are} read first, to find where the first {self.count:,} rows by {order} end"
 
     def condition(self, values: Sequence[object]) -> Expression | None:
         """What each of the first rows satisfies, given how many rows and values there were, and the last value.
@@ -125,7 +125,8 @@ def probe_topk(known: PassInput) -> PassResult:
 def _no_way(found: Blocked) -> Reason:
     return Reason(
         "probe-not-possible",
-        f"Between ORDER BY … LIMIT {found.count:,} and {found.scan.table} lies {found.what}.",
+        f"The first rows of {found.scan.table} cannot be found at run time: between ORDER BY … LIMIT {found.count:,} "
+        f"and the table lies {found.what}.",
     )
 
 
@@ -134,16 +135,16 @@ def probe_for(found: SortedScan, known: PassInput) -> TopKProbe | Reason:
     table, stats, kept = found.scan.table, known.stats[found.scan.id], known.kept[found.scan.id]
     by = f"ORDER BY {in_words(found.key.expression)} LIMIT {found.count:,}"
     if found.count > MOST_ROWS:
-        return Reason("probe-too-large", f"{by} asks for too many rows of {table} to look at a few files first.")
+        return Reason("probe-too-large", f"{by} needs too many rows of {table} to read a few files first.")
     settings = known.query.settings
     value_range = range_of(found.key.expression, context_of(stats, found.columns, settings))
     if value_range is None or found.key.expression.type.domain is None:
-        return Reason("probe-not-worth", f"For {by} nothing is known of the sort key in the files of {table}.")
+        return Reason("probe-not-worth", f"For {by} the files of {table} have no bounds of the sort key.")
     chosen = choose(found, value_range, stats, kept, settings)
     if chosen is None:
         return Reason(
             "probe-not-worth",
-            f"For {by} too few files of {table} are known to hold rows and bounds of the sort key.",
+            f"For {by} too few files of {table} have a known row count and bounds of the sort key.",
         )
     files, worst = chosen
     # If it holds enough rows, the probe's worst value is the worst that the boundary can be.
@@ -158,8 +159,8 @@ def probe_for(found: SortedScan, known: PassInput) -> TopKProbe | Reason:
     if saved < WORTH * cost:
         return Reason(
             "probe-not-worth",
-            f"For {by} a look at {np.count_nonzero(files):,} files of {table} first might leave "
-            f"{np.count_nonzero(left):,} of {np.count_nonzero(kept):,} to read, which does not pay for it. "
+            f"For {by} reading {np.count_nonzero(files):,} files of {table} first might leave "
+            f"{np.count_nonzero(left):,} of {np.count_nonzero(kept):,} to read, which is not worth its cost. "
             "Sort or cluster the table by the sort key.",
         )
     return TopKProbe(

@@ -31,6 +31,7 @@ from secateur.passes.limits.topk import as_flags, counted_values
 from secateur.plan.columns import Mask
 from secateur.plan.expressions import Expression
 from secateur.plan.nodes import Settings
+from secateur.plan.wording import in_words
 from secateur.reasons import Reason
 from secateur.stats.file_stats import FileStats
 
@@ -156,11 +157,11 @@ def _ends(groups: Codes, ranks: Codes, counts: Counts, scope: LimitScope) -> tup
 
 
 def _not_selective(scope: LimitScope) -> Reason:
-    by = ", ".join(map(str, scope.partition))
+    by = ", ".join(map(in_words, scope.partition))
     groups = f" of each {by}" if by else ""
     return Reason(
         "window-not-selective",
         f"No file of {scope.scan.table} is known to lie behind the first {scope.count:,} rows{groups} by "
-        f"{scope.keys[0].expression}. Files can be skipped that hold one group each, so partition or cluster the "
-        "table by it.",
+        f"{in_words(scope.keys[0].expression)}. Partition or cluster the table by {by or 'the sort key'}, so that a "
+        "file holds one group.",
     )
