@@ -62,6 +62,16 @@ def test_a_table_elsewhere_is_pruned_like_a_local_one(
     assert secateur.collect(spark, table).files_read == 0
 
 
+def test_range_sets_need_no_python_of_the_path(
+    spark: SparkSession, pruner: secateur.Pruner, lake: Path, mounted: Mounted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On one machine the Python that runs this does the work, for it is known to have pyarrow."""
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python3")
+    fill(lake / "t", 2)
+    report = secateur.collect(spark, f"{mounted(lake)}/t", ranges=3)
+    assert (report.files_ranged, report.problem) == (2, "")
+
+
 def test_a_footer_longer_than_one_look(spark: SparkSession, same: Same, lake: Path, mounted: Mounted) -> None:
     (lake / "t").mkdir()
     for i in range(3):

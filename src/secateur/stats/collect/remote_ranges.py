@@ -6,6 +6,7 @@ task, and counts only if as many rows came as its footer says.
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -146,6 +147,8 @@ def _session(spark: SparkSession, files: Sequence[Expected]) -> SparkSession:
     session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
     largest, total = max(each.file[1] for each in files), sum(each.file[1] for each in files)
     tasks = 4 * spark.sparkContext.defaultParallelism
+    if (spark.sparkContext.master or "").startswith("local"):  # the first python3 on the path need not have pyarrow
+        session.conf.set("spark.sql.execution.pyspark.python", sys.executable)
     for key, value in {
         "spark.secateur.enabled": "false",
         "spark.sql.caseSensitive": "true",
