@@ -249,7 +249,7 @@ def test_a_spark_whose_classes_differ(
             "files.location()", "files.placeOfAnotherVersion()"
         ),
     }
-    monkeypatch.setattr(jvm, "java_sources", lambda _=(): changed)
+    monkeypatch.setattr(jvm, "java_sources", lambda _: changed)
     monkeypatch.setattr(jvm.JvmBridge, "_known", type(jvm.JvmBridge._known)())
     with pytest.warns(UserWarning, match="placeOfAnotherVersion"):
         inert = secateur.attach(spark)
@@ -260,6 +260,8 @@ def test_a_spark_whose_classes_differ(
     assert inert.explain("SELECT 1").reasons[0].code == "bridge-failed"
     with inert.paused():
         assert ask(spark, table) == EXPECTED
+    assert not any(c.works for c in inert.capabilities)
+    assert repr(inert).startswith("secateur, not attached to Spark")
     inert.detach()
 
 
@@ -270,12 +272,12 @@ def test_a_case_class_without_the_field_leaves_the_plan_alone(
     pruner.detach()
     sources = jvm.java_sources()
     changed = {
-        n: t.replace('"location", pruned', '"place", pruned').replace("secateur;", "secateur2;")
+        n: t.replace('"location", pruned', '"place", pruned').replace("package secateur.", "package secateur2.")
         for n, t in sources.items()
     }
-    monkeypatch.setattr(jvm, "java_sources", lambda _=(): changed)
-    monkeypatch.setattr(jvm, "_PACKAGE", "package secateur2;\n")
-    monkeypatch.setattr(jvm, "_CLASS", "secateur2.Bridge")
+    monkeypatch.setattr(jvm, "java_sources", lambda _: changed)
+    monkeypatch.setattr(jvm, "UNITS", ())
+    monkeypatch.setattr(jvm, "_CLASS", "secateur2.core.Bridge")
     monkeypatch.setattr(jvm.JvmBridge, "_known", type(jvm.JvmBridge._known)())
     other = secateur.attach(spark, {"stats.auto": False})
     try:

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import secateur
-from tests.fixtures import Same, SparkProcess
+from tests.fixtures import Same
 from tests.formats.delta import append, read, rows
 
 
@@ -117,44 +117,6 @@ def test_skipping_switched_off(spark: SparkSession, same: Same, table: Path) -> 
     finally:
         spark.conf.unset("spark.databricks.delta.stats.skipping")
     assert "stats.skipping" in found.summary.scans[0].reasons[0].text
-
-
-OTHER_VERSION = """
-import sys
-from pyspark.sql import SparkSession
-from tools import connectors
-import secateur
-from secateur.bridge import jvm
-
-sources = jvm.java_sources
-def changed(connectors=()):
-    return {n: t.replace(sys.argv[3], "nameOfAnotherVersion(") for n, t in sources(connectors).items()}
-jvm.java_sources = changed
-builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
-for key, value in connectors.settings(sys.argv[1]).items():
-    builder = builder.config(key, value)
-spark = builder.config("spark.driver.memory", "1g").getOrCreate()
-pruner = secateur.attach(spark)
-table = f"delta.`{sys.argv[1]}/t`"
-if sys.argv[2] == "iceberg":
-    table = "ice.other"
-    spark.range(1000).writeTo(table).using("iceberg").create()
-print(spark.sql(f"SELECT * FROM {table} WHERE id = 250").count())
-print(pruner.last.scans[0].reasons[0].text)
-"""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("connector", "name"), [("delta", "loadActions("), ("iceberg", "partitionSpecId(")])
-def test_a_connector_of_another_version(
-    table: Path, lake: Path, spark_process: SparkProcess, connector: str, name: str
-) -> None:
-    """Another version lacks a method that secateur calls: its tables are left alone, and the summary says why."""
-    ran = spark_process(OTHER_VERSION, lake, connector, name)
-    lines = ran.stdout.splitlines()
-    assert lines[0] == "1", ran.stderr[-2000:]
-    assert f"does not fit this version of the {connector} connector" in lines[1]
-    assert "nameOfAnotherVersion" in lines[1]
 
 
 def test_a_rule_that_comes_after_delta(spark: SparkSession, same: Same, table: Path) -> None:

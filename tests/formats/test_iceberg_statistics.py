@@ -169,8 +169,8 @@ def test_statistics_are_read_without_maps(ice: Ice) -> None:
     name = ice.table("id bigint, s struct<x: double>, l array<int>")
     ice.insert(name, "SELECT 1L AS id, named_struct('x', 1.5D) AS s, array(1) AS l")
     ice.same(f"SELECT * FROM {name} WHERE id + 0 = 1 AND s.x < 2", name)
-    bridge: Any = JvmBridge.of(ice.spark)._bridge
-    field = bridge.getClass().getClassLoader().loadClass("secateur.IcebergFiles").getDeclaredField("MANIFESTS")
+    loader: Any = JvmBridge.of(ice.spark).loaders["iceberg"]
+    field = loader.loadClass("secateur.iceberg.IcebergFiles").getDeclaredField("MANIFESTS")
     field.setAccessible(True)
     for entry in field.get(None).asMap().values():
         direct = entry.getClass().getDeclaredField("direct")

@@ -233,7 +233,7 @@ def formats(s: Stores) -> dict[str, Any]:
     for name, table in (("delta", "delta.`s3a://lake/delta`"), ("iceberg", "ice.db.t")):
 
         def query(table: str = table) -> DataFrame:
-            return s.spark.sql(f"SELECT * FROM {table} WHERE x = 301 OR id = 7")
+            return s.spark.sql(f"SELECT * FROM {table} WHERE x = 701 OR id = 7")
 
         plain = s.plain(query)
         before = len([o for o in s.objects("lake") if "_secateur" in o])

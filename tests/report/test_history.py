@@ -49,7 +49,7 @@ def codes(scan: ScanSummary) -> list[str]:
 
 
 def test_a_decision_that_the_jvm_applied() -> None:
-    made = history({1: pruned()}, record(wire(), total_ns=9 * MS, asking_ns=5 * MS))
+    made = history({1: pruned()}, record(wire(), total_ns=9 * MS, python_ns=5 * MS))
     (summary,) = made.summaries
     assert summary == Summary(1, (pruned(),), PlanningTime(total=9.0, jvm=4.0, wire=3.0, python=2.0))
 
@@ -59,7 +59,7 @@ def test_a_decision_without_a_record_is_not_told() -> None:
 
 
 def test_python_takes_no_longer_than_the_jvm_waited_for_it() -> None:
-    made = history({1: pruned()}, record(wire(), total_ns=3 * MS, asking_ns=MS))
+    made = history({1: pruned()}, record(wire(), total_ns=3 * MS, python_ns=MS))
     assert made.summaries[0].planning == PlanningTime(total=3.0, jvm=2.0, wire=0.0, python=1.0)
 
 
@@ -91,8 +91,8 @@ def test_a_failure_is_told_once_however_many_parts_of_the_query_failed() -> None
 def test_parts_of_a_query_share_its_number_and_add_up() -> None:
     made = history(
         {1: pruned(), 2: pruned(5)},
-        record(wire(use=1), call=1, total_ns=4 * MS, asking_ns=3 * MS),
-        record(wire(use=2), call=2, total_ns=6 * MS, asking_ns=3 * MS),
+        record(wire(use=1), call=1, total_ns=4 * MS, python_ns=3 * MS),
+        record(wire(use=2), call=2, total_ns=6 * MS, python_ns=3 * MS),
     )
     (summary,) = made.summaries
     assert [scan.files_kept for scan in summary.scans] == [3, 5]
@@ -113,7 +113,7 @@ LATE: dict[str, tuple[ScanSummary, ScanSummary, list[str], int]] = {
 def test_the_late_step_goes_on_from_the_early_one(
     early: ScanSummary, late: ScanSummary, reasons: list[str], kept: int
 ) -> None:
-    made = history({1: early, 2: late}, record(wire()), record(wire(decided=True), call=2, asking=[0]))
+    made = history({1: early, 2: late}, record(wire()), record(wire(decided=True), call=2, narrowed=[0]))
     assert (codes(only(made)), only(made).files_kept) == (reasons, kept)
 
 
@@ -125,8 +125,8 @@ def test_a_late_step_with_nothing_to_say_leaves_what_the_early_one_did() -> None
 CHANGED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     # what the record says beside the scan, what is then different
     "files are not as they were listed": ({"changed": [2]}, {"files_kept": 5, "bytes_kept": None, "rows_kept": None}),
-    "conditions were not put in": ({"unsaid": [0]}, {"implied": ()}),
-    "of another scan": ({"unsaid": [1], "changed": [0, 3]}, {}),
+    "conditions were not put in": ({"dropped": [0]}, {"implied": ()}),
+    "of another scan": ({"dropped": [1], "changed": [0, 3]}, {}),
     "the scan is gone": ({"left": []}, {"files_kept": 0, "bytes_kept": 0, "rows_kept": 0, "implied": ()}),
     "the scan is there": ({"left": [1]}, {}),
 }
@@ -138,7 +138,7 @@ def test_the_jvm_has_the_last_word(said: dict[str, Any], different: dict[str, An
     found = only(history({1: decided}, record(wire(), **said)))
     for name in ("files_kept", "bytes_kept", "rows_kept", "implied"):
         assert getattr(found, name) == different.get(name, getattr(decided, name)), name
-    assert len(found.reasons) == (1 if different and "unsaid" not in said else 0)
+    assert len(found.reasons) == (1 if different and "dropped" not in said else 0)
 
 
 def test_an_emptied_scan_stays_what_it_is_when_it_is_gone() -> None:
@@ -169,7 +169,7 @@ RAN: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize(("done", "says", "reasons"), RAN.values(), ids=RAN)
 def test_what_a_scan_was_told_at_run_time(done: dict[str, Any], says: dict[str, Any], reasons: list[str]) -> None:
-    found = only(history({1: pruned(runtime=(PROBE,))}, record(wire(), asking=[0]), done))
+    found = only(history({1: pruned(runtime=(PROBE,))}, record(wire(), narrowed=[0]), done))
     assert {name: getattr(found, name) for name in says} == says
     assert codes(found) == reasons
     assert (found.runtime[0].files_before, found.runtime[0].ms) == (3, 3.0)
@@ -179,17 +179,17 @@ def test_what_a_scan_was_told_at_run_time(done: dict[str, Any], says: dict[str, 
 def test_what_the_driver_read() -> None:
     both = pruned(runtime=(PROBE, BY_DRIVER))
     done = ran(driver=1, told="")
-    found = only(history({1: both}, record(wire(), asking=[0]), done))
+    found = only(history({1: both}, record(wire(), narrowed=[0]), done))
     assert ([step.ms for step in found.runtime], found.files_kept) == ([None, 3.0], 3)
     failed = ran(driver=1, told="", failed="not on this disk")
-    found = only(history({1: both}, record(wire(), asking=[0]), failed))
+    found = only(history({1: both}, record(wire(), narrowed=[0]), failed))
     assert (found.runtime, codes(found)) == ((PROBE,), ["runtime-failed"])
 
 
 @pytest.mark.parametrize("other", [{"use": 9}, {"table": "u"}])
 def test_what_another_scan_was_told_changes_nothing(other: dict[str, Any]) -> None:
     decided = pruned(runtime=(PROBE,))
-    assert only(history({1: decided}, record(wire(), asking=[0]), ran(**other))) == decided
+    assert only(history({1: decided}, record(wire(), narrowed=[0]), ran(**other))) == decided
 
 
 def test_a_run_of_a_query_that_is_forgotten() -> None:

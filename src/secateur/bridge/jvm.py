@@ -6,29 +6,44 @@ import json
 import logging
 import re
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
+from secateur.bridge.capabilities import NOT_ON_THE_CLASS_PATH, Capability
 from secateur.errors import AttachError
 
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
-_PACKAGE = "package secateur;\n"
-_CLASS, _FILES = "secateur.Bridge", "secateur.HadoopFiles"
-_ALWAYS = ("files",)
-"""The folders of Java that every Spark can have."""
-CONNECTORS = {
-    "delta": "org.apache.spark.sql.delta.DeltaLog",
-    "iceberg": "org.apache.iceberg.spark.source.SparkTable",
-}
-"""The folders of Java that are compiled if a class of the connector is there."""
+_PACKAGE = re.compile(r"^package [\w.]+;\n", re.MULTILINE)
+_CLASS, _FILES = "secateur.core.Bridge", "secateur.core.HadoopFiles"
 _SHADED_AVRO, _AVRO = "org.apache.iceberg.shaded.org.apache.avro", "org.apache.avro"
 """Where Iceberg's runtime for Spark has Avro, and where Iceberg's separate libraries find it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A folder of Java that is compiled on top of the core: what it is for, its entry, and a class that it needs."""
+
+    folder: str
+    name: str
+    entry: str
+    connector: str = ""
+
+
+UNITS = (
+    Unit("runtime", "run-time pruning", "secateur.runtime.SubqueryPruning"),
+    Unit("driver", "driver reads", "secateur.driver.DriverLimits"),
+    Unit("delta", "delta", "secateur.delta.DeltaFormat", "org.apache.spark.sql.delta.DeltaLog"),
+    Unit("iceberg", "iceberg", "secateur.iceberg.IcebergFormat", "org.apache.iceberg.spark.source.SparkTable"),
+)
+"""Each works or not, whatever becomes of the others. The table of them all is :class:`Capability`."""
 
 log = logging.getLogger("secateur")
 
@@ -49,19 +64,18 @@ class Callback:
         implements = ("java.util.function.Function",)
 
 
-def java_sources(connectors: Iterable[str] = ()) -> dict[str, str]:
-    """The Java files by name: the core's, and those of some connectors."""
-    top = resources.files("secateur.bridge") / "java"
-    folders = [top, *(top / name for name in (*_ALWAYS, *connectors))]
-    files = [f for folder in folders if folder.is_dir() for f in folder.iterdir() if f.name.endswith(".java")]
+def java_sources(folder: str = "core") -> dict[str, str]:
+    """The Java files of a unit by name."""
+    files = (f for f in (resources.files("secateur.bridge") / "java" / folder).iterdir() if f.name.endswith(".java"))
     return {f.name: f.read_text("utf-8") for f in sorted(files, key=lambda f: f.name)}
 
 
 def one_unit(sources: dict[str, str]) -> str:
-    """All sources as one compilation unit: classes compiled apart cannot see each other's package-private parts."""
+    """All sources as one compilation unit: Janino sees no class of another one but by a class loader."""
+    package = next(iter(sources.values())).split("\n", maxsplit=1)[0] + "\n"
     imports = sorted({line for text in sources.values() for line in _IMPORT.findall(text)})
-    bodies = [_IMPORT.sub("", text.replace(_PACKAGE, "", 1)) for text in sources.values()]
-    return _PACKAGE + "".join(imports) + "\n".join(bodies)
+    bodies = [_IMPORT.sub("", _PACKAGE.sub("", text, count=1)) for text in sources.values()]
+    return package + "".join(imports) + "\n".join(bodies)
 
 
 class JvmBridge:
@@ -72,33 +86,30 @@ class JvmBridge:
     def __init__(self, spark: SparkSession) -> None:
         gateway = spark.sparkContext._gateway
         jvm: Any = spark._jvm
-        self.problems: dict[str, str] = {}
-        """Why the tables of a connector that is there are not pruned, by its name."""
-        loader = self._compiled(jvm)
-        self._bridge: Any = _new(gateway, loader.loadClass(_CLASS))
-        self.files: Any = _new(gateway, loader.loadClass(_FILES))
-        """Files by Hadoop's file systems, see ``secateur.bridge.hadoop_files``."""
-        for name, text in self.problems.items():
-            self._bridge.isBroken(name, text)
-
-    def _compiled(self, jvm: Any) -> Any:
-        """The class loader of the Java half, with the part of each connector that is there and fits."""
         parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        there = [name for name, marker in CONNECTORS.items() if _has_class(parent, marker)]
-        try:
-            return _compile(jvm, parent, java_sources(there))
-        except Py4JJavaError:
-            fitting = [name for name in there if self._fits(jvm, parent, name)]
-            return _compile(jvm, parent, java_sources(fitting))
+        core = _compile(jvm, parent, java_sources("core"))
+        self._bridge: Any = _new(gateway, core.loadClass(_CLASS))
+        self.files: Any = _new(gateway, core.loadClass(_FILES))
+        """Files by Hadoop's file systems, see ``secateur.bridge.hadoop_files``."""
+        self.loaders = {"core": core}
+        """Where the classes of each unit are found."""
+        self.capabilities = (Capability("filters"), *(self._add(jvm, parent, core, unit) for unit in UNITS))
+        """What works in this JVM, and why the rest does not."""
 
-    def _fits(self, jvm: Any, parent: Any, connector: str) -> bool:
+    def _add(self, jvm: Any, parent: Any, core: Any, unit: Unit) -> Capability:
+        """Compiles and tries a unit on top of the core."""
+        if unit.connector and not _has_class(parent, unit.connector):
+            return Capability(unit.name, NOT_ON_THE_CLASS_PATH)
         try:
-            _compile(jvm, parent, java_sources([connector]))
-        except Py4JJavaError as problem:  # it is of another version
-            self.problems[connector] = str(problem.java_exception).split("\n")[0]
-            log.warning("tables of the %s connector are not pruned: %s", connector, self.problems[connector])
-            return False
-        return True
+            self.loaders[unit.folder] = _compile(jvm, core, java_sources(unit.folder))
+            self._bridge.add(self.loaders[unit.folder], unit.entry)
+        except (Py4JJavaError, OSError) as problem:
+            why = first_line(problem)
+            log.warning("%s does not work with this Spark: %s", unit.name, why)
+            if unit.connector:
+                self._bridge.isBroken(unit.folder, why)
+            return Capability(unit.name, why)
+        return Capability(unit.name)
 
     @classmethod
     def of(cls, spark: SparkSession) -> JvmBridge:
@@ -110,8 +121,6 @@ class JvmBridge:
 
     def switch_on(self, spark: SparkSession, callback: Callback) -> None:
         """Installs the rules in the session's extensions and lets them ask ``callback``."""
-        from pyspark.java_gateway import ensure_callback_server_started
-
         gateway: Any = spark.sparkContext._gateway
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         self._hurry(gateway)
@@ -167,6 +176,16 @@ def _compile(jvm: Any, parent: Any, sources: dict[str, str]) -> Any:
 def _new(gateway: Any, loaded: Any) -> Any:
     constructor = loaded.getDeclaredConstructor(gateway.new_array(gateway.jvm.java.lang.Class, 0))
     return constructor.newInstance(gateway.new_array(gateway.jvm.java.lang.Object, 0))
+
+
+def first_line(problem: Exception) -> str:
+    """The sentence of a Java error without its stack, that of the innermost if one wraps another."""
+    java: Any = getattr(problem, "java_exception", None)
+    if java is None:
+        return str(problem).split("\n", maxsplit=1)[0]
+    while java.getCause() is not None:
+        java = java.getCause()
+    return str(java.toString()).split("\n", maxsplit=1)[0]
 
 
 def _has_class(loader: Any, name: str) -> bool:

@@ -134,6 +134,8 @@ class Propagation:
             if below is None or not way.restricts or not (way.partition is None or is_made_of(below, way.partition)):
                 return Obstacle(plan if way.side is None else way.child, way.obstacle)
             inputs.append(Input(way.child, below))
+            if way.side is not None:  # a column that both sides have is the left one's, as for values
+                break
         if isinstance(plan, Expand):
             real = {one.expression for one in inputs if not is_null(one.expression)}
             inputs = [Input(plan.child, one) for one in real] if len(real) == 1 and not null_safe else []

@@ -104,9 +104,9 @@ def _extended(story: _Story, record: Mapping[str, Any], draft: Draft | None) -> 
             scan = _continued(before, scan)
         if changed.get(wire["id"]):
             scan = _with_changed(scan, changed[wire["id"]])
-        if wire["id"] in record.get("unsaid", ()):
+        if wire["id"] in record.get("dropped", ()):
             scan = replace(scan, implied=())
-        if scan.runtime and wire["id"] not in record.get("asking", ()):
+        if scan.runtime and wire["id"] not in record.get("narrowed", ()):
             scan = _not_asked(scan)
         scans[wire["table"], wire["use"]] = scan
     if "left" in record:
@@ -214,7 +214,7 @@ def _with_changed(scan: ScanSummary, count: int) -> ScanSummary:
 
 
 def _longer(before: PlanningTime, record: Mapping[str, Any], draft: Draft | None) -> PlanningTime:
-    total, asking = record.get("total_ns", 0) / 1e6, record.get("asking_ns", 0) / 1e6
+    total, asking = record.get("total_ns", 0) / 1e6, record.get("python_ns", 0) / 1e6
     python = min(draft.python_ns / 1e6, asking) if draft else 0.0
     return PlanningTime(
         round(before.total + total, 3),

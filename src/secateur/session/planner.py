@@ -122,6 +122,8 @@ class Planner:
     def _needed(self, call: PlanningCall, request: dict[str, Any]) -> dict[str, Any] | None:
         """What the JVM has to send or to evaluate before this call can be decided, None if nothing."""
         scans, settings = call.open_scans, call.options.statistics
+        if "values" in request:  # they come once, even if a listing was forgotten meanwhile
+            self._take_in(call, request["values"])
         sources = [decode_source(wire, self._registry.source) for wire in request.get("listings", ())]
         missing = self._registry.admit(sources, {scan.listing for scan in scans})
         if missing:
@@ -133,7 +135,7 @@ class Planner:
         if parts:
             return {"need": parts}
         stats = {id_: table.files for id_, table in call.tables.items()}
-        questions = self._evaluated(call, request.get("values"), stats)
+        questions = self._evaluated(call, stats)
         return {"evaluate": questions} if questions else None
 
     def _edits(self, call: PlanningCall, start: int) -> list[dict[str, Any]]:
@@ -161,18 +163,21 @@ class Planner:
             id_ = self._runtime_answers.remember(asking.predicate, scan, decided.kept, query.settings)
         return encode_edit(scan, decided, id_)
 
-    def _evaluated(
-        self, call: PlanningCall, values: list[Any] | None, stats: Mapping[int, FileStats]
-    ) -> list[dict[str, Any]]:
-        """Takes in what Spark made of expressions over constants, and returns what it is to be asked first."""
+    def _take_in(self, call: PlanningCall, values: list[Any]) -> None:
+        """What Spark made of expressions over constants; it is not asked twice."""
+        call.was_evaluated = True
+        try:
+            call.evaluated = self._constants.answer(call.id, values)
+        except Exception:  # then the rules have to do
+            log.warning("values of expressions over constants were not understood", exc_info=True)
+
+    def _evaluated(self, call: PlanningCall, stats: Mapping[int, FileStats]) -> list[dict[str, Any]]:
+        """What Spark is to be asked of expressions over constants; nothing if all that it may be asked is known."""
         try:
             known = self._constants.of(call.analysis, stats)
-            if values is None and not call.was_evaluated and (open_ := self._constants.ask(call.id, known)):
+            if not call.was_evaluated and (open_ := self._constants.ask(call.id, known)):
                 return open_
-            call.evaluated |= {q.expression.ref: q.evaluated() for q in known}
-            if values is not None:
-                call.was_evaluated = True
-                call.evaluated |= self._constants.answer(call.id, values)
+            call.evaluated = {q.expression.ref: q.evaluated() for q in known} | call.evaluated
         except Exception:  # then the rules have to do
             log.warning("expressions over constants were not evaluated", exc_info=True)
         return []

@@ -13,8 +13,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
+from secateur.bridge.capabilities import Capability
+from secateur.bridge.capabilities import as_text as table_of
 from secateur.bridge.hadoop_files import HadoopFiles
-from secateur.bridge.jvm import Callback, JvmBridge, require_classic
+from secateur.bridge.jvm import UNITS, Callback, JvmBridge, first_line, require_classic
 from secateur.errors import SecateurError
 from secateur.reasons import Reason
 from secateur.report.history import History
@@ -37,6 +39,7 @@ class Pruner:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        self._version = spark.version
         self._history = History(Options().history)
         self._registry = Registry(spark, HadoopFiles(spark))
         self._callback = Callback(Planner(self._registry, self._history).answer)
@@ -47,6 +50,31 @@ class Pruner:
     def attached(self) -> bool:
         """Whether queries are being pruned; False after ``detach`` or if this Spark could not be attached to."""
         return self._on
+
+    @property
+    def capabilities(self) -> tuple[Capability, ...]:
+        """What works with this Spark, and why the rest does not.
+
+        >>> [c.name for c in pruner.capabilities if c.name in ("filters", "driver reads") and c.works]
+        ['filters', 'driver reads']
+        """
+        if self._bridge is None:
+            names = ("filters", *(unit.name for unit in UNITS))
+            return tuple(Capability(name, "secateur is not attached") for name in names)
+        return self._bridge.capabilities
+
+    def __repr__(self) -> str:
+        """The table of capabilities.
+
+        >>> pruner  # doctest: +ELLIPSIS
+        secateur, attached to Spark ...
+        filters           works
+        run-time pruning  works
+        driver reads      works
+        ...
+        """
+        how = "attached to" if self._on else "not attached to"
+        return f"secateur, {how} Spark {self._version}\n{table_of(self.capabilities)}"
 
     @property
     def last(self) -> Summary | None:
@@ -280,9 +308,3 @@ def session_options(spark: SparkSession) -> Options:
 
 def _conf(spark: SparkSession) -> dict[str, str]:
     return dict(spark.conf.getAll)
-
-
-def first_line(problem: Exception) -> str:
-    """The sentence of a Java error without its stack."""
-    java = getattr(problem, "java_exception", None)
-    return str(java if java is not None else problem).split("\n")[0]

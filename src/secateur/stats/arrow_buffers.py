@@ -1,4 +1,4 @@
-"""Columns of many values from the JVM, through a temporary file: the other end of ``Bulk.java``."""
+"""Columns of many values from the JVM, through a temporary file: the other end of ``ArrowBuffers.java``."""
 
 from __future__ import annotations
 

@@ -30,8 +30,10 @@ def prune_manifests(known: PassInput) -> PassResult:
         if scan.declined or scan.decided or stats is None or stats.groups is None:
             continue
         opened = open_groups(known.analysis, scan, stats.groups)
-        if not opened.all():
-            parts.append((scan.id, Keep(known.kept[scan.id] & opened[stats.groups.of])))
+        before = known.kept[scan.id]
+        after = before & opened[stats.groups.of]
+        if np.count_nonzero(after) < np.count_nonzero(before):
+            parts.append((scan.id, Keep(after)))
     return parts
 
 

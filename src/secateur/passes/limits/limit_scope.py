@@ -1,7 +1,7 @@
 """Scans of which a LIMIT needs only some rows, and the rows of their files that are sure to arrive.
 
-A Limit says something about a scan as long as only Filters, deterministic Projects and outer joins that preserve its
-rows lie in between, and for ORDER BY one Sort::
+A Limit says something about a scan as long as only Filters, deterministic Projects and joins that preserve its rows
+(outer joins, and EXISTS that is not a condition by itself) lie in between, and for ORDER BY one Sort::
 
     Limit 10                          10 rows of t are needed, those with the greatest
       Project a#1                     values of b#2

@@ -6,6 +6,7 @@ task, and counts only if as many rows came as its footer says.
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -133,8 +134,6 @@ def _gathering(known: dict[str, Expected], wanted: Wanted) -> Callable[[Iterable
     packed = pack((value_stream.gather, known, wanted))
 
     def gather(batches: Iterable[Any]) -> Iterator[Any]:
-        import pickle
-
         work, files, what = pickle.loads(packed)
         return work(batches, files, what)  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-package secateur;
+package secateur.delta;
 
 import com.google.common.cache.Cache;
 import com.google.common.cache.CacheBuilder;
@@ -17,6 +17,9 @@ import org.apache.spark.sql.delta.VersionChecksum;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.files.TahoeFileIndex;
 import org.apache.spark.sql.types.StructType;
+import secateur.core.ArrowBuffers;
+import secateur.core.FileSet;
+import secateur.core.Json;
 
 /** The files of one version of a Delta table, read from its log, or made from those of an earlier version and the commits since. */
 final class DeltaFiles extends FileSet {
@@ -132,15 +135,15 @@ final class DeltaFiles extends FileSet {
   }
 
   /** Python parses what Delta's own planning would reconstruct and parse in a Spark job, which takes longer. */
-  long patience() {
+  public long patience() {
     return count / 50;
   }
 
-  void write(StringBuilder out) throws Exception {
+  public void write(StringBuilder out) throws Exception {
     write(out, new HashSet());
   }
 
-  void write(StringBuilder out, Set have) throws Exception {
+  public void write(StringBuilder out, Set have) throws Exception {
     DeltaFiles base = null;
     Versions versions = (Versions) TABLES.getIfPresent(family);
     if (versions != null) {
@@ -158,7 +161,7 @@ final class DeltaFiles extends FileSet {
     Json.string(out.append(",\"roots\":["), snapshot.deltaLog().dataPath().toString());
     out.append("],").append(columns).append(",\"count\":").append(count);
     Json.field(out.append(','), "base", gone == null ? "" : base.fingerprint);
-    Bulk bulk = new Bulk();
+    ArrowBuffers bulk = new ArrowBuffers();
     bulk.ints("gone", gone == null ? new int[0] : gone, null);
     writeFiles(bulk, from, out);
     bulk.write(out.append(",\"bulk\":"));
@@ -182,7 +185,7 @@ final class DeltaFiles extends FileSet {
     return texts != null ? texts : (byte[][]) stats.get();
   }
 
-  private void writeFiles(Bulk bulk, int from, StringBuilder out) throws Exception {
+  private void writeFiles(ArrowBuffers bulk, int from, StringBuilder out) throws Exception {
     byte[][] texts = texts();
     boolean lost = texts == null;
     for (int i = from; !lost && i < count; i++) lost = texts[i] == GONE;
@@ -224,7 +227,7 @@ final class DeltaFiles extends FileSet {
   }
 
   /** Where the files are of which the log has no statistics, and when they were written: their footers have some. */
-  private void bare(Bulk bulk, DeltaStats said, int from) throws Exception {
+  private void bare(ArrowBuffers bulk, DeltaStats said, int from) throws Exception {
     if (byId(snapshot)) return; // columns of files may have any names
     String inside = snapshot.deltaLog().dataPath() + "/"; // what is collected is kept with the table
     String[] paths = null;
@@ -249,12 +252,12 @@ final class DeltaFiles extends FileSet {
     return snapshot.metadata().columnMappingMode().name().equals("id");
   }
 
-  Map paths() {
+  public Map paths() {
     return new HashMap();
   }
 
   /** Where all files are, and when they were written. */
-  void write(StringBuilder out, Map part) throws Exception {
+  public void write(StringBuilder out, Map part) throws Exception {
     String[] paths = new String[count];
     long[] times = new long[count];
     String inside = snapshot.deltaLog().dataPath() + "/";
@@ -266,7 +269,7 @@ final class DeltaFiles extends FileSet {
       times[i] = files[i].modificationTime();
     }
     Json.field(out.append('{'), "fp", fingerprint);
-    Bulk bulk = new Bulk();
+    ArrowBuffers bulk = new ArrowBuffers();
     bulk.strings("path", paths);
     bulk.longs("time", times, null);
     bulk.write(out.append(",\"bulk\":"));

@@ -1,4 +1,4 @@
-package secateur;
+package secateur.delta;
 
 import java.util.BitSet;
 import java.util.HashSet;
@@ -31,18 +31,26 @@ import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructType;
-import scala.jdk.javaapi.CollectionConverters;
+import secateur.core.CaseClass;
+import secateur.core.Catalyst;
+import secateur.core.FileAccess;
+import secateur.core.FileOrdinalColumn;
+import secateur.core.Format;
+import secateur.core.QueryState;
+import secateur.core.RuntimePredicate;
+import secateur.core.Scan;
+import secateur.core.Units;
 
 /**
  * Delta tables. The early step comes before Delta's own PrepareDeltaScan and puts an index in place that knows its files, so that
  * Delta neither rebuilds the state of its log nor runs its skipping job. Like Delta, all scans of one table in one query read
  * one snapshot.
  */
-final class DeltaFormat extends Format {
+public final class DeltaFormat extends Format {
   private static final String SKIPPING = "spark.databricks.delta.stats.skipping";
   private static final String GENERATED = "delta.generationExpression";
 
-  Scan scan(LogicalPlan leaf, boolean late, QueryState state, SQLConf conf) throws Exception {
+  public Scan scan(LogicalPlan leaf, boolean late, QueryState state, SQLConf conf) throws Exception {
     if (!(leaf instanceof LogicalRelation) || !(((LogicalRelation) leaf).relation() instanceof HadoopFsRelation)) return null;
     LogicalRelation relation = (LogicalRelation) leaf;
     HadoopFsRelation source = (HadoopFsRelation) relation.relation();
@@ -71,6 +79,15 @@ final class DeltaFormat extends Format {
       log(scan, (TahoeLogFileIndex) index, late, state, conf);
     }
     return scan;
+  }
+
+  public void probe() {
+    CaseClass.check(LogicalRelation.class, "relation");
+    CaseClass.check(HadoopFsRelation.class, "location");
+    CaseClass.check(TahoeLogFileIndex.class, "snapshotAtAnalysis");
+    CaseClass.check(TahoeLogFileIndex.class, "isTimeTravelQuery");
+    CaseClass.check(DeltaParquetFileFormat.class, "metadata");
+    CaseClass.check(org.apache.spark.sql.delta.actions.Metadata.class, "schemaString");
   }
 
   /** The table as a query names it, before Delta has planned the scan. */
@@ -150,7 +167,7 @@ final class DeltaFormat extends Format {
       while (leaf instanceof Project) leaf = ((Project) leaf).child();
       if (leaf.children().isEmpty()) counted.add(use(leaf));
     }
-    List expressions = CollectionConverters.asJava(node.expressions());
+    List expressions = Catalyst.list(node.expressions());
     for (int i = 0; i < expressions.size(); i++) subqueries((Expression) expressions.get(i), counted);
     for (int i = 0; i < node.children().size(); i++) shapes((LogicalPlan) node.children().apply(i), counted);
   }
@@ -163,7 +180,7 @@ final class DeltaFormat extends Format {
   }
 
   private static boolean onlyExtremes(Aggregate aggregate) {
-    List wanted = CollectionConverters.asJava(aggregate.aggregateExpressions());
+    List wanted = Catalyst.list(aggregate.aggregateExpressions());
     for (int i = 0; i < wanted.size(); i++) {
       Expression e = (Expression) wanted.get(i);
       while (!(e instanceof AggregateExpression)) {
@@ -180,7 +197,7 @@ final class DeltaFormat extends Format {
 
   /** A scan of a Delta table. */
   static final class DeltaScan extends Scan {
-    private static final Metadata MAPPED = new MetadataBuilder().putString("delta.columnMapping.physicalName", Numbered.COLUMN)
+    private static final Metadata MAPPED = new MetadataBuilder().putString("delta.columnMapping.physicalName", FileOrdinalColumn.COLUMN)
         .putLong("delta.columnMapping.id", Integer.MAX_VALUE).build();
 
     private final LogicalRelation relation;
@@ -204,7 +221,7 @@ final class DeltaFormat extends Format {
       this.prepared = prepared;
       files = taken = DeltaFiles.of(index, snapshot);
       SessionState session = ((org.apache.spark.sql.classic.SparkSession) index.spark()).sessionState();
-      HadoopFiles.remember(files.fingerprint, session, index.deltaLog().options());
+      FileAccess.remember(files.fingerprint, session, index.deltaLog().options());
     }
 
     void reopen(DeltaIndex pruned) {
@@ -215,31 +232,31 @@ final class DeltaFormat extends Format {
       skipped = pruned.skip;
     }
 
-    LogicalPlan without(BitSet skip) throws Exception {
+    public LogicalPlan without(BitSet skip) throws Exception {
       DeltaIndex pruned = new DeltaIndex(index, snapshot, taken, skip, prepared, false);
       return withSize(reading(pruned), pruned.sizeInBytes());
     }
 
-    LogicalPlan asking(BitSet skip, Question question, LogicalPlan values) throws Exception {
-      if (!Numbered.fits(source)) return null;
+    public LogicalPlan waiting(BitSet skip, RuntimePredicate predicate, LogicalPlan values) throws Exception {
+      if (!FileOrdinalColumn.fits(source)) return null;
       DeltaIndex numbered = new DeltaIndex(index, snapshot, taken, skip, prepared, true);
       boolean mapped = source.fileFormat() instanceof DeltaParquetFileFormat
           && !((DeltaParquetFileFormat) source.fileFormat()).columnMappingMode().name().equals("none");
       Metadata metadata = mapped ? MAPPED : Metadata.empty();
       Object asked = CaseClass.with(source, "location", numbered);
-      asked = CaseClass.with(asked, "partitionSchema", Numbered.with(source.partitionSchema(), metadata));
+      asked = CaseClass.with(asked, "partitionSchema", FileOrdinalColumn.with(source.partitionSchema(), metadata));
       if (mapped) asked = CaseClass.with(asked, "fileFormat", knowing((DeltaParquetFileFormat) source.fileFormat()));
       LogicalRelation sized = (LogicalRelation) withSize(relation, numbered.sizeInBytes());
-      return Numbered.asking(sized, (HadoopFsRelation) asked, metadata, question, values);
+      return Units.runtime().fewerFiles(sized, (HadoopFsRelation) asked, metadata, predicate, values);
     }
 
     /** With column mapping every column that is read is looked up in the table's schema, the hidden one, too. */
     private static Object knowing(DeltaParquetFileFormat format) throws Exception {
-      StructType schema = Numbered.with(format.metadata().schema(), MAPPED);
+      StructType schema = FileOrdinalColumn.with(format.metadata().schema(), MAPPED);
       return CaseClass.with(format, "metadata", CaseClass.with(format.metadata(), "schemaString", schema.json()));
     }
 
-    LogicalPlan asListed() throws Exception {
+    public LogicalPlan asListed() throws Exception {
       if (taken != null && !random) return prepared ? null : without(new BitSet());
       // Left to Delta, which must read the version that the query's other scans of this table read.
       if (!(source.location() instanceof TahoeLogFileIndex) || declined.isEmpty() && !decided && !random) return null;
@@ -254,11 +271,11 @@ final class DeltaFormat extends Format {
     }
 
     /** Columns are found by the very names of the table's schema. */
-    boolean caseSensitive() {
+    public boolean caseSensitive() {
       return true;
     }
 
-    String kind(Attribute attribute) {
+    public String kind(Attribute attribute) {
       if (attribute.metadata().contains("__metadata_col")) return "hidden";
       if (has(snapshot.metadata().partitionSchema(), attribute.name())) return "partition";
       return has(snapshot.metadata().schema(), attribute.name()) ? "data" : "hidden";

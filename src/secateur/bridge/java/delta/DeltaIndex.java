@@ -1,4 +1,4 @@
-package secateur;
+package secateur.delta;
 
 import java.util.ArrayList;
 import java.util.BitSet;
@@ -19,8 +19,9 @@ import org.apache.spark.sql.delta.files.TahoeFileIndex;
 import org.apache.spark.sql.delta.files.TahoeFileIndexWithSnapshotDescriptor;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
+import secateur.core.Catalyst;
+import secateur.core.FileOrdinalColumn;
 
 /**
  * The files of one version of a table less those that cannot contribute, with their deletion vectors and row ids. It must be one of
@@ -61,7 +62,7 @@ public final class DeltaIndex extends TahoeFileIndexWithSnapshotDescriptor {
     for (int i = skip.nextClearBit(0); i < all.count; i = skip.nextClearBit(i + 1)) {
       if (predicates.isEmpty() || matches(all.files[i], predicates, verdicts)) kept.add(all.files[i]);
     }
-    return (Seq) CollectionConverters.asScala(kept).toList();
+    return Catalyst.seq(kept);
   }
 
   public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
@@ -76,9 +77,9 @@ public final class DeltaIndex extends TahoeFileIndexWithSnapshotDescriptor {
       AddFile file = (AddFile) it.next();
       Integer number = (Integer) numbers.get(DeltaLogReader.key(file));
       InternalRow values = getPartitionValuesRow(file.partitionValues());
-      out.add(Numbered.partition(values, partitionSchema(), fileStatusWithMetadataFromAddFile(file), number == null ? -1 : number.intValue()));
+      out.add(FileOrdinalColumn.partition(values, partitionSchema(), fileStatusWithMetadataFromAddFile(file), number == null ? -1 : number.intValue()));
     }
-    return (Seq) CollectionConverters.asScala(out).toList();
+    return Catalyst.seq(out);
   }
 
   private boolean matches(AddFile file, List predicates, Map verdicts) {
@@ -102,7 +103,7 @@ public final class DeltaIndex extends TahoeFileIndexWithSnapshotDescriptor {
       AddFile file = (AddFile) it.next();
       if (!skipped.contains(DeltaLogReader.key(file))) kept.add(file);
     }
-    return (Seq) CollectionConverters.asScala(kept).toList();
+    return Catalyst.seq(kept);
   }
 
   public String[] inputFiles() {

@@ -1,4 +1,4 @@
-package secateur;
+package secateur.delta;
 
 import java.io.FileNotFoundException;
 import java.lang.reflect.Constructor;

@@ -1,4 +1,4 @@
-package secateur;
+package secateur.delta;
 
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonFactoryBuilder;
@@ -19,6 +19,8 @@ import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import secateur.core.ArrowBuffers;
+import secateur.core.Json;
 
 /**
  * The statistics in the log, one JSON text a file, as columns: numbers as numbers, the rest as text. What is not of a column's type, and
@@ -160,7 +162,7 @@ final class DeltaStats {
     }
   }
 
-  void write(Bulk bulk) throws Exception {
+  void write(ArrowBuffers bulk) throws Exception {
     rows.write(bulk, "rows", count);
     bulk.flags("wide", bits(wide), count, null);
     for (int c = 0; c < nulls.size(); c++) {
@@ -225,7 +227,7 @@ final class DeltaStats {
       return true;
     }
 
-    void write(Bulk bulk, String name, int count) throws Exception {
+    void write(ArrowBuffers bulk, String name, int count) throws Exception {
       int first = 0;
       while (first < count && known[first]) first++;
       BitSet valid = first == count ? null : bits(known);

@@ -1,4 +1,4 @@
-package secateur;
+package secateur.iceberg;
 
 import com.google.common.cache.Cache;
 import com.google.common.cache.CacheBuilder;
@@ -25,6 +25,7 @@ import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.types.Types;
 import org.apache.iceberg.util.ThreadPools;
+import secateur.core.FileSet;
 
 /**
  * The files of one snapshot, manifest after manifest. A manifest is read when its files are asked for, once: it never changes, so
@@ -189,16 +190,16 @@ final class IcebergFiles extends FileSet {
     return new Object[] {Reflect.call(builder, "build"), Reflect.method(type, "forDataFile", 2)};
   }
 
-  boolean isNews() {
+  public boolean isNews() {
     return unsent;
   }
 
-  void write(StringBuilder out) throws Exception {
+  public void write(StringBuilder out) throws Exception {
     unsent = false;
     IcebergWriter.snapshot(this, keys, out);
   }
 
-  Map paths() {
+  public Map paths() {
     List all = new ArrayList();
     for (int i = 0; i < manifests.length; i++) all.add(Integer.valueOf(i));
     Map part = new HashMap();
@@ -208,7 +209,7 @@ final class IcebergFiles extends FileSet {
     return part;
   }
 
-  void write(StringBuilder out, Map parts) throws Exception {
+  public void write(StringBuilder out, Map parts) throws Exception {
     IcebergWriter.parts(this, parts, out);
   }
 }

@@ -1,4 +1,4 @@
-package secateur;
+package secateur.iceberg;
 
 import java.util.BitSet;
 import java.util.Iterator;
@@ -13,20 +13,18 @@ import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.types.Types;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.AttributeReference;
-import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
-import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import scala.Option;
-import scala.collection.immutable.Nil$;
-import scala.collection.immutable.Seq;
+import secateur.core.CaseClass;
+import secateur.core.FileAccess;
+import secateur.core.Format;
+import secateur.core.QueryState;
+import secateur.core.RuntimePredicate;
+import secateur.core.Scan;
+import secateur.core.Units;
 
 /** Tables of Apache Iceberg, before Iceberg plans them, or, inside subqueries, after. */
 public final class IcebergFormat extends Format {
@@ -37,7 +35,7 @@ public final class IcebergFormat extends Format {
 
   public IcebergFormat() {}
 
-  Scan scan(LogicalPlan leaf, boolean late, QueryState state, SQLConf conf) throws Exception {
+  public Scan scan(LogicalPlan leaf, boolean late, QueryState state, SQLConf conf) throws Exception {
     DataSourceV2ScanRelation planned = leaf instanceof DataSourceV2ScanRelation ? (DataSourceV2ScanRelation) leaf : null;
     if (planned == null && !(leaf instanceof DataSourceV2Relation)) return null;
     DataSourceV2Relation relation = planned == null ? (DataSourceV2Relation) leaf : planned.relation();
@@ -59,10 +57,23 @@ public final class IcebergFormat extends Format {
     if (scan.declined.isEmpty()) {
       scan.files = scan.snapshot = IcebergFiles.of((SparkTable) table);
       FileIO io = ((SparkTable) table).table().io();
-      HadoopFiles.remember(scan.files.fingerprint, io instanceof HadoopFileIO ? ((HadoopFileIO) io).getConf() : null);
+      FileAccess.remember(scan.files.fingerprint, io instanceof HadoopFileIO ? ((HadoopFileIO) io).getConf() : null);
     }
     if (scan.declined.isEmpty() && planned != null) scan.skipped = PrunedIcebergScan.unread(planned.scan(), scan.snapshot);
     return scan;
+  }
+
+  /** What is taken by reflection from every scan. */
+  public void probe() throws Exception {
+    CaseClass.check(DataSourceV2Relation.class, "table");
+    CaseClass.check(DataSourceV2ScanRelation.class, "scan");
+    Reflect.field(SparkTable.class, "schema");
+    Class batch = Class.forName(BATCH, true, SparkTable.class.getClassLoader());
+    String[] fields = {"tasks", "runtimeFilters", "schema", "scan"};
+    for (int i = 0; i < fields.length; i++) Reflect.field(batch, fields[i]);
+    String[] methods = {"filter", "tasks", "specs", "caseSensitive"};
+    for (int i = 0; i < methods.length; i++) Reflect.method(batch, methods[i], 0);
+    Reflect.method(batch, "resetTasks", 1);
   }
 
   private static String declined(SparkTable table, CaseInsensitiveStringMap options, DataSourceV2ScanRelation planned) throws Exception {
@@ -125,7 +136,7 @@ public final class IcebergFormat extends Format {
     }
 
     /** Before Iceberg plans: a table that makes pruned scans. Afterwards: a copy of the scan with fewer tasks. */
-    LogicalPlan without(BitSet skip) throws Exception {
+    public LogicalPlan without(BitSet skip) throws Exception {
       if (node instanceof DataSourceV2Relation) {
         return (LogicalPlan) CaseClass.with(node, "table", new PrunedIcebergTable(this, source, snapshot, skip));
       }
@@ -133,33 +144,23 @@ public final class IcebergFormat extends Format {
       return (LogicalPlan) CaseClass.with(node, "scan", pruned);
     }
 
-    /**
-     * Spark hands a scan at run time what a dynamic pruning subquery finds, and that only as a list of values for a column: here the
-     * one row that is waited for, under the name of a column that there is not. Such a filter is a hint, Spark never evaluates it.
-     */
-    LogicalPlan asking(BitSet skip, Question question, LogicalPlan values) throws Exception {
+    public LogicalPlan waiting(BitSet skip, RuntimePredicate predicate, LogicalPlan values) throws Exception {
       if (!(node instanceof DataSourceV2ScanRelation) || !SQLConf.get().dynamicPartitionPruningEnabled()) return null;
-      PrunedIcebergScan asked = PrunedIcebergScan.cut(((DataSourceV2ScanRelation) node).scan(), snapshot, skip).asking(question);
-      Attribute value = (Attribute) values.output().apply(0);
-      Seq none = (Seq) Nil$.MODULE$;
-      Attribute name = new AttributeReference(
-          Numbered.COLUMN, value.dataType(), true, Metadata.empty(), NamedExpression$.MODULE$.newExprId(), none);
-      Expression hint = new DynamicPruningSubquery(name, values, Boundary.seq(new Object[] {value}), Boundary.seq(new Object[] {Integer.valueOf(0)}),
-          false, NamedExpression$.MODULE$.newExprId(), Option.empty());
-      return new Filter(hint, (LogicalPlan) CaseClass.with(node, "scan", asked));
+      PrunedIcebergScan scan = PrunedIcebergScan.cut(((DataSourceV2ScanRelation) node).scan(), snapshot, skip).waiting(predicate);
+      return Units.runtime().filteredAtRuntime((LogicalPlan) CaseClass.with(node, "scan", scan), values);
     }
 
     /** From the files that are known, so that Iceberg does not read its manifests again. */
-    LogicalPlan asListed() throws Exception {
+    public LogicalPlan asListed() throws Exception {
       return node instanceof DataSourceV2Relation ? without(new BitSet()) : null;
     }
 
-    String kind(Attribute attribute) {
+    public String kind(Attribute attribute) {
       return attribute.metadata().contains("__metadata_col") || !has(source.schema(), attribute.name()) ? "hidden" : "data";
     }
 
     /** Iceberg cuts a scan's output to the columns that are read; those of the relation stay. */
-    long use() {
+    public long use() {
       return relation.output().isEmpty() ? -1 : ((Attribute) relation.output().apply(0)).exprId().id();
     }
   }

@@ -1,4 +1,4 @@
-package secateur;
+package secateur.iceberg;
 
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;

@@ -1,4 +1,4 @@
-package secateur;
+package secateur.iceberg;
 
 import java.math.BigDecimal;
 import java.math.BigInteger;
@@ -19,6 +19,8 @@ import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.types.Conversions;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
+import secateur.core.ArrowBuffers;
+import secateur.core.Json;
 
 /** Writes a snapshot, and the statistics of some of its manifests, in the form that stats/iceberg.py reads. */
 final class IcebergWriter {
@@ -79,9 +81,9 @@ final class IcebergWriter {
     return ((Types.NestedField) spec.partitionType().fields().get(i)).type();
   }
 
-  private static Bulk manifests(IcebergFiles files) throws Exception {
+  private static ArrowBuffers manifests(IcebergFiles files) throws Exception {
     int n = files.manifests.length;
-    Bulk bulk = new Bulk();
+    ArrowBuffers bulk = new ArrowBuffers();
     int[] specOf = new int[n];
     int[] count = new int[n];
     long[] rows = new long[n];
@@ -106,7 +108,7 @@ final class IcebergWriter {
   }
 
   /** One partition field over all manifests: what the others' specs have there is unknown. */
-  private static void summaries(IcebergFiles files, PartitionSpec spec, int p, Bulk bulk) throws Exception {
+  private static void summaries(IcebergFiles files, PartitionSpec spec, int p, ArrowBuffers bulk) throws Exception {
     int n = files.manifests.length;
     Type type = partitionType(spec, p);
     Values low = new Values(type, n);
@@ -142,7 +144,7 @@ final class IcebergWriter {
     statistics(files, chosen, parts, new HashSet((List) wanted.get("columns"))).write(out.append(",\"statistics\":"));
     int[] others = ints((List) wanted.get("deletes"));
     out.append(",\"deletes\":").append(wanted.get("deletes"));
-    Bulk bulk = new Bulk();
+    ArrowBuffers bulk = new ArrowBuffers();
     deleted(files, files.manifests(others), bulk);
     bulk.write(out.append(",\"deleted\":"));
     out.append('}');
@@ -161,7 +163,7 @@ final class IcebergWriter {
   }
 
   /** Rows that deletes are known to have taken from each file; unknown if it cannot be told without reading them. */
-  private static void deleted(IcebergFiles files, ManifestStats[] parts, Bulk bulk) throws Exception {
+  private static void deleted(IcebergFiles files, ManifestStats[] parts, ArrowBuffers bulk) throws Exception {
     long[] rows = new long[total(parts)];
     BitSet known = new BitSet(rows.length);
     int at = 0;
@@ -181,9 +183,9 @@ final class IcebergWriter {
     bulk.longs("deleted", rows, known);
   }
 
-  private static Bulk statistics(IcebergFiles files, int[] chosen, ManifestStats[] parts, Set ids) throws Exception {
+  private static ArrowBuffers statistics(IcebergFiles files, int[] chosen, ManifestStats[] parts, Set ids) throws Exception {
     int n = total(parts);
-    Bulk bulk = new Bulk();
+    ArrowBuffers bulk = new ArrowBuffers();
     long[] rows = new long[n];
     long[] sizes = new long[n];
     int[] groups = new int[n];
@@ -222,7 +224,7 @@ final class IcebergWriter {
   }
 
   /** Where the files are that range-sets can be made of, and the snapshots that they came with. */
-  private static void paths(ManifestStats[] parts, int n, Bulk bulk) throws Exception {
+  private static void paths(ManifestStats[] parts, int n, ArrowBuffers bulk) throws Exception {
     String[] paths = new String[n];
     long[] added = new long[n];
     int at = 0;
@@ -237,7 +239,7 @@ final class IcebergWriter {
     bulk.longs("added", added, null);
   }
 
-  private static void column(Types.NestedField field, ManifestStats[] parts, int n, Bulk bulk) throws Exception {
+  private static void column(Types.NestedField field, ManifestStats[] parts, int n, ArrowBuffers bulk) throws Exception {
     Integer id = Integer.valueOf(field.fieldId());
     boolean some = false;
     for (int m = 0; m < parts.length; m++) some = some || parts[m].columns.containsKey(id);
@@ -268,7 +270,7 @@ final class IcebergWriter {
   }
 
   private static void partition(
-      IcebergFiles files, PartitionSpec spec, int p, int[] chosen, ManifestStats[] parts, int n, Bulk bulk) throws Exception {
+      IcebergFiles files, PartitionSpec spec, int p, int[] chosen, ManifestStats[] parts, int n, ArrowBuffers bulk) throws Exception {
     Type type = partitionType(spec, p);
     if (!Values.fits(type)) return;
     Values values = new Values(type, n);
@@ -336,7 +338,7 @@ final class IcebergWriter {
       high[at] = unscaled.shiftRight(64).longValue();
     }
 
-    void write(String name, Bulk bulk) throws Exception {
+    void write(String name, ArrowBuffers bulk) throws Exception {
       if (!fits(type)) return;
       if (texts != null) bulk.bytes(name, texts);
       else if (floats != null) bulk.doubles(name, floats, known);

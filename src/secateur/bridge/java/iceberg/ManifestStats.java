@@ -1,4 +1,4 @@
-package secateur;
+package secateur.iceberg;
 
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;

@@ -1,4 +1,4 @@
-package secateur;
+package secateur.iceberg;
 
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -31,6 +31,8 @@ import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import secateur.core.Bridge;
+import secateur.core.RuntimePredicate;
 
 /** Iceberg's scan, a copy of it that nobody else holds, with fewer tasks. */
 public final class PrunedIcebergScan
@@ -40,7 +42,7 @@ public final class PrunedIcebergScan
   final IcebergFiles files;
   final BitSet skip;
   private final Map ordinals; // task -> the file's ordinal; null if the tasks are Iceberg's own
-  private Question question; // what it asks at run time, null if nothing
+  private RuntimePredicate predicate; // which files it skips at run time, null if it waits for nothing
   private final long query = Bridge.instance == null ? 0 : Bridge.instance.planning();
   private final int tables = Bridge.instance == null ? 0 : Bridge.instance.tables();
   private final BitSet skippedAtRuntime = new BitSet();
@@ -117,8 +119,8 @@ public final class PrunedIcebergScan
   }
 
   /** To be called once, on a scan that nobody else holds. */
-  PrunedIcebergScan asking(Question asked) {
-    question = asked;
+  PrunedIcebergScan waiting(RuntimePredicate asked) {
+    predicate = asked;
     return this;
   }
 
@@ -265,8 +267,8 @@ public final class PrunedIcebergScan
     List others = new ArrayList();
     for (int i = 0; i < all.length; i++) {
       runtimeFilters.add(all[i].toString());
-      if (question == null || !RuntimeValues.answers(all[i])) others.add(all[i]);
-      else skipAtRuntime(question.skipped(RuntimeValues.row(all[i]), RuntimeValues.schema(all[i])));
+      if (predicate == null || !RuntimeValues.answers(all[i])) others.add(all[i]);
+      else skipAtRuntime(predicate.skipped(RuntimeValues.row(all[i]), RuntimeValues.schema(all[i])));
     }
     if (others.isEmpty()) return;
     Predicate[] predicates = (Predicate[]) others.toArray(new Predicate[others.size()]);
@@ -294,7 +296,7 @@ public final class PrunedIcebergScan
     PrunedIcebergScan that = (PrunedIcebergScan) other;
     return inner.equals(that.inner) && files.fingerprint.equals(that.files.fingerprint) && skip.equals(that.skip)
         && skippedAtRuntime.equals(that.skippedAtRuntime) && runtimeFilters.equals(that.runtimeFilters)
-        && (question == null ? that.question == null : question.equals(that.question));
+        && (predicate == null ? that.predicate == null : predicate.equals(that.predicate));
   }
 
   public int hashCode() {

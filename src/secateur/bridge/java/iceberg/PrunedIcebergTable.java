@@ -1,4 +1,4 @@
-package secateur;
+package secateur.iceberg;
 
 import java.util.BitSet;
 import java.util.Map;
@@ -15,6 +15,8 @@ import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import secateur.core.Bridge;
+import secateur.core.Scan;
 
 /**
  * Iceberg's table for one scan that leaves files out. Spark pushes filters, columns, limits and aggregates into Iceberg's own

@@ -1,4 +1,4 @@
-package secateur;
+package secateur.iceberg;
 
 import com.google.common.cache.Cache;
 import com.google.common.cache.CacheBuilder;
@@ -8,7 +8,6 @@ import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.util.Arrays;
 import java.util.List;
-import sun.misc.Unsafe;
 
 /** Access to what Iceberg keeps package-private; a name that this version does not have is an exception that says so. */
 final class Reflect {
@@ -84,9 +83,10 @@ final class Reflect {
 
   /** A copy of any object, field by field, without its constructor: those of Iceberg's scans change between versions. */
   static Object copy(Object original) throws Exception {
-    Field instance = Unsafe.class.getDeclaredField("theUnsafe");
+    Class unsafe = Class.forName("sun.misc.Unsafe");
+    Field instance = unsafe.getDeclaredField("theUnsafe");
     instance.setAccessible(true);
-    Object copy = ((Unsafe) instance.get(null)).allocateInstance(original.getClass());
+    Object copy = unsafe.getMethod("allocateInstance", new Class[] {Class.class}).invoke(instance.get(null), new Object[] {original.getClass()});
     for (Class c = original.getClass(); c != null; c = c.getSuperclass()) {
       Field[] fields = c.getDeclaredFields();
       for (int i = 0; i < fields.length; i++) {

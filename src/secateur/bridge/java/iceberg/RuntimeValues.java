@@ -1,4 +1,4 @@
-package secateur;
+package secateur.iceberg;
 
 import java.util.Base64;
 import java.util.BitSet;
@@ -10,6 +10,11 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
+import secateur.core.Bridge;
+import secateur.core.FileOrdinalColumn;
+import secateur.core.FileSet;
+import secateur.core.Json;
+import secateur.core.PlanWriter;
 
 /** Values that become known while a query runs: which files of a scan can hold none of them. */
 final class RuntimeValues {
@@ -46,7 +51,7 @@ final class RuntimeValues {
   /** Whether it carries the row of the subquery that a scan waits for, as the value of a column that no table has. */
   static boolean answers(Predicate predicate) {
     org.apache.spark.sql.connector.expressions.Expression[] parts = predicate.children();
-    return parts.length > 0 && parts[0] instanceof NamedReference && ((NamedReference) parts[0]).fieldNames()[0].equals(Numbered.COLUMN);
+    return parts.length > 0 && parts[0] instanceof NamedReference && ((NamedReference) parts[0]).fieldNames()[0].equals(FileOrdinalColumn.COLUMN);
   }
 
   static InternalRow row(Predicate predicate) {

@@ -1,4 +1,4 @@
-package secateur;
+package secateur.iceberg;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
