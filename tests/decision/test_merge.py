@@ -71,7 +71,7 @@ def test_a_mask_that_was_decided_cannot_be_written_to() -> None:
 
 
 def test_of_questions_the_first_counts_and_of_files_to_read_first_the_last() -> None:
-    first, second = (AskAtRuntime(Asking(BoundaryRequest(0, count, mask("+---")))) for count in (1, 2))
+    first, second = (AskAtRuntime(Asking(BoundaryRequest(0, count, count, True, mask("+---")))) for count in (1, 2))
     after = decided(first, ReadFirst(mask("+---")), second, ReadFirst(mask("-+--")))
     assert after.all(AskAtRuntime) == (first,)
     assert [edit.files.tolist() for edit in after.all(ReadFirst)] == [[False, True, False, False]]
@@ -130,7 +130,7 @@ def test_every_kind_of_edit_has_its_place_on_the_wire() -> None:
             ReadOnDriver(3, 10),
             AddPredicate(plain),
             AddPredicate(IsNull(A), needs_kept_unchanged=True),
-            AskAtRuntime(Asking(BoundaryRequest(4, 10, mask("+---"), RowFilter(A, -5, 5)))),
+            AskAtRuntime(Asking(BoundaryRequest(4, 10, 1, False, mask("+---"), RowFilter(A, -5, 5)))),
         ),
         "test-1",
     )
@@ -142,6 +142,7 @@ def test_every_kind_of_edit_has_its_place_on_the_wire() -> None:
     assert edit["counted"] == 1
     runtime = edit["runtime"]
     assert (runtime["id"], runtime["at"], runtime["count"]) == ("test-1", 4, 10)
+    assert (runtime["values"], runtime["at_least"]) == (1, 0)
     assert {"a": 7, "low": "-5", "high": "5"} in runtime.values()
 
 

@@ -6,7 +6,8 @@
   to be put above the scan: ``{"f": class, "a": column, "v": value as text}``, ``{"f": "IsNull", "a": column}`` or
   ``{"f": "Or", "c": [both]}``; ``"first"`` for files to be read before the others if the plan ends with a LIMIT, as for
   ``"skip"``; ``"counted": 1`` if these are void as soon as a file that is kept has changed; and with
-  ``"runtime": {"id": text, "at": number of a sort, "count": rows, "probe": base64 of one bit per file}`` if the scan is
+  ``"runtime": {"id": text, "at": number of a sort, "count": rows, "values": how many of them need one, "at_least": 1 if
+  the boundary is the least, "probe": base64 of one bit per file}`` if the scan is
   to ask once more while the query runs, given where the first rows of a sort end in the files of a probe, or
   ``{"id": text, "at": number of a join, "left": 1 if its left side tells, "key": column, "about": text}`` with
   ``"most": keys`` or ``"map": {"low", "high", "width"}`` for the keys of one side of a join; either with ``"compare":
@@ -103,6 +104,7 @@ def encode_request(edit: AskAtRuntime) -> Wire:
     match request:
         case BoundaryRequest():
             wire: Wire = {"at": request.sort, "count": request.count, "probe": encode_mask(request.files)}
+            wire |= {"values": request.values, "at_least": int(request.at_least)}
             return wire | _row_filter(request.row_filter)
         case KeysRequest(bit_map=(low, high, width)):
             return _keys(request) | {"map": {"low": low, "high": high, "width": width}}

@@ -45,6 +45,9 @@ UNITS = (
 )
 """Each works or not, whatever becomes of the others. The table of them all is :class:`Capability`."""
 
+MOST_TABLES = 8
+"""Of a query over more tables, Iceberg scans take no values at run time but those of their partitions."""
+
 log = logging.getLogger("secateur")
 
 
@@ -125,7 +128,7 @@ class JvmBridge:
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         self._hurry(gateway)
         self._bridge.install(spark._jsparkSession)
-        self._bridge.switchOn(callback)
+        self._bridge.switchOn(callback, MOST_TABLES)
 
     def _hurry(self, gateway: Any) -> None:
         """Keeps TCP from holding back the end of a long message until the other side has heard the beginning."""

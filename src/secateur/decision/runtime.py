@@ -32,6 +32,10 @@ class BoundaryRequest:
 
     sort: int
     count: int
+    values: int
+    """How many of these rows must have a value before the last one is a boundary."""
+    at_least: bool
+    """The first rows are at least the boundary, else at most."""
     files: Mask
     row_filter: RowFilter | None = None
 

@@ -76,7 +76,13 @@ class TopKProbe:
     @property
     def request(self) -> BoundaryRequest:
         """The subquery that Spark runs first."""
-        return BoundaryRequest(self.sort, self.count, self.files, self.row_filter)
+        descending = self.key.descending
+        return BoundaryRequest(self.sort, self.count, self.values, descending, self.files, self.row_filter)
+
+    @property
+    def values(self) -> int:
+        """How many of the first rows must have a value: with NULLS FIRST all others are NULL, and come first."""
+        return 1 if self.key.nulls_first else self.count
 
     def describe(self) -> str:
         few = int(np.count_nonzero(self.files))
@@ -100,7 +106,7 @@ class TopKProbe:
         e = self.key.expression
         if self.key.nulls_first and ranked == 0:
             return IsNull(e)
-        if not self.key.nulls_first and ranked < self.count:
+        if ranked < self.values:
             return None
         value = decode_value(last, e.type)
         if value is None:

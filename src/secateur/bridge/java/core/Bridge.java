@@ -45,6 +45,7 @@ public final class Bridge {
   public static volatile Bridge instance; // for scans that ask at run time, long after the rule that made them
 
   private volatile Function python;
+  private volatile int mostTables = 0;
   private final AtomicInteger pauses = new AtomicInteger();
   private volatile long pausedUntil = 0;
   private final AtomicInteger timeouts = new AtomicInteger();
@@ -81,7 +82,9 @@ public final class Bridge {
     return python != null && pauses.get() == 0;
   }
 
-  public void switchOn(Function callback) {
+  /** `mostTables`: in queries over more tables, Iceberg scans take no values at run time but those of their partitions. */
+  public void switchOn(Function callback, int mostTables) {
+    this.mostTables = mostTables;
     timeouts.set(0);
     pausedUntil = 0;
     python = callback;
@@ -273,11 +276,11 @@ public final class Bridge {
     return known == null ? 0 : known.id;
   }
 
-  /** How many tables are read by the query that this thread is planning, any number if it is recursive. */
-  public int tables() {
+  /** Whether scans of the query that this thread is planning may take values at run time for other columns than partitions. */
+  public boolean takesValues() {
     Option tracker = QueryPlanningTracker$.MODULE$.get();
     QueryState known = tracker.isEmpty() ? null : (QueryState) states.get(tracker.get());
-    return known == null ? 0 : known.recursive ? Integer.MAX_VALUE : known.tables();
+    return known == null || !known.recursive && known.tables() <= mostTables;
   }
 
   public void problem(String what, Throwable cause) {

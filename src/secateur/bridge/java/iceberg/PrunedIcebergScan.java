@@ -37,14 +37,13 @@ import secateur.core.RuntimePredicate;
 /** Iceberg's scan, a copy of it that nobody else holds, with fewer tasks. */
 public final class PrunedIcebergScan
     implements org.apache.spark.sql.connector.read.Scan, SupportsReportStatistics, SupportsReportPartitioning, SupportsRuntimeV2Filtering {
-  private static final int MOST_TABLES = 8;
   private final org.apache.spark.sql.connector.read.Scan inner;
   final IcebergFiles files;
   final BitSet skip;
   private final Map ordinals; // task -> the file's ordinal; null if the tasks are Iceberg's own
   private RuntimePredicate predicate; // which files it skips at run time, null if it waits for nothing
   private final long query = Bridge.instance == null ? 0 : Bridge.instance.planning();
-  private final int tables = Bridge.instance == null ? 0 : Bridge.instance.tables();
+  private final boolean takesValues = Bridge.instance == null || Bridge.instance.takesValues();
   private final BitSet skippedAtRuntime = new BitSet();
   private final List runtimeFilters = new ArrayList(); // their texts, for equality
   private PartitionReaderFactory factory; // made when it is first asked for, before values of run time take tasks away
@@ -252,7 +251,7 @@ public final class PrunedIcebergScan
    */
   public NamedReference[] filterAttributes() {
     NamedReference[] own = ((SupportsRuntimeV2Filtering) inner).filterAttributes();
-    if (tables > MOST_TABLES) return own;
+    if (!takesValues) return own;
     List all = new ArrayList(Arrays.asList(own));
     StructField[] fields = readSchema().fields();
     for (int f = 0; f < fields.length; f++) {

@@ -14,7 +14,6 @@ import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Or;
-import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
@@ -47,14 +46,12 @@ final class RowFilter {
       Expression greatest = value(all, field(found, 3), high, row);
       return new Filter(new And(atLeast(column, least), atMost(column, greatest)), read);
     }
-    SortOrder order = (SortOrder) ((Sort) place).order().apply(0);
-    boolean nullsFirst = order.nullOrdering().sql().equals("NULLS FIRST");
     Expression enough = new And(
         new GreaterThanOrEqual(field(found, 0), Expressions.number(wire.get("count"))),
-        new GreaterThanOrEqual(field(found, 1), nullsFirst ? Expressions.number(Integer.valueOf(1)) : Expressions.number(wire.get("count"))));
-    boolean descending = order.direction().sql().equals("DESC");
-    Expression boundary = value(enough, field(found, 2), descending ? low : high, row);
-    return new Filter(descending ? atLeast(column, boundary) : atMost(column, boundary), read);
+        new GreaterThanOrEqual(field(found, 1), Expressions.number(wire.get("values"))));
+    boolean atLeast = Integer.valueOf(1).equals(wire.get("at_least"));
+    Expression boundary = value(enough, field(found, 2), atLeast ? low : high, row);
+    return new Filter(atLeast ? atLeast(column, boundary) : atMost(column, boundary), read);
   }
 
   private static Expression atLeast(Attribute column, Expression value) {
