@@ -139,7 +139,8 @@ class Registry:
         unreadable = next(((s.home, s.unreadable) for s in entry.stores if s.unreadable), None)
         if unreadable is not None and (missing or entry.directory) and not entry.collecting:
             text = f"statistics of {name} in {unreadable[0]} cannot be read: {unreadable[1]}"
-            return Reason("store-failed", f"{text}; {entry.problem}" if entry.problem else text)
+            remedy = "Correct its settings, or set spark.secateur.stats.dir; it is asked again after a minute."
+            return Reason("store-failed", f"{text}{f'; {entry.problem}' if entry.problem else ''}. {remedy}")
         if not missing:
             return None
         some = f"{missing:,} of {len(entry.table.missing):,} files of {name}"
