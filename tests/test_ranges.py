@@ -147,7 +147,6 @@ def test_a_spark_job_makes_them(spark: SparkSession, lake: Path, monkeypatch: py
     for i in range(7):
         pq.write_table(pa.table({"x": [0, i, 99], "s": ["a", None, "z"]}), folder / f"{i}.parquet")
     (folder / "broken.parquet").write_bytes(b"PAR1 no PAR1")
-    monkeypatch.setattr("secateur.stats.collect.collector._UNFIT", set())
     monkeypatch.setattr("secateur.stats.collect.collector._read_here", None)
     pq.read_table(folder / "1.parquet")
     monkeypatch.setattr("secateur.stats.registry.collect_listing", _on_executors)

@@ -68,7 +68,7 @@ class Lake:
         return list_files(self.root, pcols, values)
 
     def collect(self, listing: Listing | None = None) -> CollectReport:
-        return collect_listing(listing or self.listing(), [self.store()], None)
+        return collect_listing(listing or self.listing(), [self.store()])
 
     def store(self) -> Store:
         """A store of its own each time, as another session would have."""

@@ -7,7 +7,8 @@ import threading
 import pytest
 from pyspark.sql import SparkSession
 
-from secateur.stats.collect.collector import CollectReport, collect_listing
+from secateur.stats.collect import executor_job
+from secateur.stats.collect.collector import Collector, CollectReport, collect_listing
 from secateur.stats.collect.progress import Progress
 from secateur.stats.formats.parquet import ParquetTable
 from tests.fixtures import SparkProcess
@@ -28,16 +29,15 @@ def test_executors_read_the_same_as_we_do(
     filled(files)
     python = "/nowhere/python3"
     monkeypatch.setattr(spark.sparkContext, "pythonExec", python)
-    monkeypatch.setattr("secateur.stats.collect.collector._UNFIT", set())
     (files.root / "broken.parquet").write_bytes(b"x")
     listing = files.listing()
-    report = collect_listing(listing, [files.store()], spark, direct_limit=0)
+    report = collect_listing(listing, [files.store()], Collector(spark), direct_limit=0)
     assert (report.files_total, report.files_read, report.files_failed, report.problem) == (31, 30, 1, "")
     assert not caplog.records  # such as that the executors could not do it
     assert spark.sparkContext.pythonExec == python
     there = ParquetTable.load(listing, [files.store()])
     here_store = type(files.store())(f"file:{files.root}", str(files.root / "_elsewhere"))
-    collect_listing(listing, [here_store], None)
+    collect_listing(listing, [here_store])
     here = ParquetTable.load(listing, [here_store])
     assert there.missing.tolist() == here.missing.tolist()
     for scan in (data("c", "bigint"), data("s", "string")):
@@ -51,7 +51,7 @@ def test_the_callers_job_group_is_left_alone(spark: SparkSession, files: Lake) -
     context = spark.sparkContext
     context.setJobGroup("mine", "my job")
     try:
-        collect_listing(files.listing(), [files.store()], spark, direct_limit=0)
+        collect_listing(files.listing(), [files.store()], Collector(spark), direct_limit=0)
         assert context.getLocalProperty("spark.jobGroup.id") == "mine"
         assert not list(context.statusTracker().getJobIdsForGroup("mine"))
     finally:
@@ -59,23 +59,31 @@ def test_the_callers_job_group_is_left_alone(spark: SparkSession, files: Lake) -
             context.setLocalProperty(key, None)  # type: ignore[arg-type]
 
 
-def test_executors_that_cannot_are_not_asked_twice(
-    spark: SparkSession, files: Lake, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+def test_what_executors_lack_is_said_by_name_and_they_are_asked_again(
+    spark: SparkSession, files: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(files)
-    asked: list[int] = []
-
-    def refuse(*_: object) -> None:
-        asked.append(1)
-        raise RuntimeError("no pyarrow there")
-
-    monkeypatch.setattr("secateur.stats.collect.collector._UNFIT", set())
-    monkeypatch.setattr("secateur.stats.collect.collector._read_on_executors", refuse)
-    assert collect_listing(files.listing(), [files.store()], spark, direct_limit=0).files_read == 30
-    assert "no pyarrow there" in caplog.text
+    monkeypatch.setattr(executor_job, "NEEDS", ("pyarrow", "no_such_module"))
+    report = collect_listing(files.listing(), [files.store()], Collector(spark), direct_limit=0)
+    assert report.files_read == 30
+    said = "executors have no module no_such_module: the driver read 30 files itself; install no_such_module there"
+    assert report.problem == said
+    monkeypatch.undo()
     files.write("new.parquet", {"c": [1]})
-    assert collect_listing(files.listing(), [files.store()], spark, direct_limit=0).files_read == 1
-    assert len(asked) == 1
+    report = collect_listing(files.listing(), [files.store()], Collector(spark), direct_limit=0)
+    assert (report.files_read, report.problem) == (1, "")
+
+
+def test_a_job_that_fails_is_a_problem_with_its_cause(
+    spark: SparkSession, files: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(files)
+    monkeypatch.setattr(executor_job, "NEEDS", (None,))
+    report = collect_listing(files.listing(), [files.store()], Collector(spark), direct_limit=0)
+    assert report.files_read == 30
+    assert report.problem.startswith(
+        "executors could not read the files, so the driver did: AttributeError: 'NoneType'"
+    )
 
 
 def test_two_collectors_at_once_in_the_background(spark: SparkSession, files: Lake) -> None:
@@ -84,7 +92,7 @@ def test_two_collectors_at_once_in_the_background(spark: SparkSession, files: La
     reports: list[CollectReport] = []
 
     def run() -> None:
-        reports.append(collect_listing(listing, [files.store()], spark, direct_limit=0))
+        reports.append(collect_listing(listing, [files.store()], Collector(spark), direct_limit=0))
 
     threads = [threading.Thread(target=run, daemon=True) for _ in range(2)]
     for thread in threads:
@@ -101,7 +109,7 @@ def test_progress_is_drawn_where_asked_for(
     filled(files)
     drawn: list[int] = []
     monkeypatch.setattr(Progress, "update", lambda self, done: drawn.append(done))
-    collect_listing(files.listing(), [files.store()], spark, direct_limit=0, progress=True)
+    collect_listing(files.listing(), [files.store()], Collector(spark, progress=True), direct_limit=0)
     assert all(0 <= done <= 30 for done in drawn)
     assert capsys.readouterr().err == ""
 
@@ -116,12 +124,12 @@ STOPPED = """
     from pathlib import Path
     from pyspark.sql import SparkSession
     from tests.stats.lake import Lake
-    from secateur.stats.collect.collector import collect_listing
+    from secateur.stats.collect.collector import Collector, collect_listing
 
     spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     lake = Lake(Path(sys.argv[1]))
     spark.stop()
-    report = collect_listing(lake.listing(), [lake.store()], spark, direct_limit=0)
+    report = collect_listing(lake.listing(), [lake.store()], Collector(spark), direct_limit=0)
     assert report.problem.startswith("collecting stopped"), report
     assert report.files_read == 0
 """

@@ -30,7 +30,7 @@ UTC = datetime.timezone.utc
 def ranged(files: Lake, columns: list[str] | None = None, most: int = 20) -> CollectReport:
     files.collect()
     values = ParquetTable(files.listing(), [files.store()]).values(columns)
-    return collect_ranges(values, [files.store()], None, most=most)
+    return collect_ranges(values, [files.store()], most=most)
 
 
 def loaded(files: Lake, column: ScanColumn, listing: Listing | None = None) -> FileRangeSets | None:
@@ -143,7 +143,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_a_failure(files: Lake, monk
         return narrowest_ranges(values, most)
 
     monkeypatch.setattr("secateur.stats.collect.range_scan.narrowest_ranges", touching)
-    report = collect_ranges(Values(listing), [files.store()], None, most=20)
+    report = collect_ranges(Values(listing), [files.store()], most=20)
     assert (report.files_ranged, report.files_failed) == (0, 1)
     assert "modified at 9000" in str(report)
     assert loaded(files, data("c", "bigint"), listing) is None
@@ -167,7 +167,7 @@ def test_a_collection_that_breaks_in_the_middle_keeps_nothing_and_says_so(
     for i in range(5):
         files.write(f"{i}.parquet", {"c": [i, 100]})
     monkeypatch.setattr(
-        "secateur.stats.collect.range_scan._table", lambda *_: (_ for _ in ()).throw(MemoryError("no more"))
+        "secateur.stats.collect.range_scan.cells_table", lambda *_: (_ for _ in ()).throw(MemoryError("no more"))
     )
     report = ranged(files)
     assert report.files_ranged == 0

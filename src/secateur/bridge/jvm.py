@@ -22,7 +22,7 @@ from secateur.errors import AttachError
 
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
 _PACKAGE = re.compile(r"^package [\w.]+;\n", re.MULTILINE)
-_CLASS = "secateur.core.Bridge"
+_CLASS, _FILES = "secateur.core.Bridge", "secateur.core.HadoopFiles"
 _SHADED_AVRO, _AVRO = "org.apache.iceberg.shaded.org.apache.avro", "org.apache.avro"
 """Where Iceberg's runtime for Spark has Avro, and where Iceberg's separate libraries find it."""
 
@@ -91,8 +91,9 @@ class JvmBridge:
         jvm: Any = spark._jvm
         parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
         core = _compile(jvm, parent, java_sources("core"))
-        constructor = core.loadClass(_CLASS).getDeclaredConstructor(gateway.new_array(jvm.java.lang.Class, 0))  # type: ignore[union-attr]
-        self._bridge: Any = constructor.newInstance(gateway.new_array(jvm.java.lang.Object, 0))  # type: ignore[union-attr]
+        self._bridge: Any = _new(gateway, core.loadClass(_CLASS))
+        self.files: Any = _new(gateway, core.loadClass(_FILES))
+        """Files by Hadoop's file systems, see ``secateur.bridge.hadoop_files``."""
         self.loaders = {"core": core}
         """Where the classes of each unit are found."""
         self.capabilities = (Capability("filters"), *(self._add(jvm, parent, core, unit) for unit in UNITS))
@@ -173,6 +174,11 @@ def _compile(jvm: Any, parent: Any, sources: dict[str, str]) -> Any:
     compiler.setTargetVersion(8)
     compiler.cook(unit)
     return compiler.getClassLoader()
+
+
+def _new(gateway: Any, loaded: Any) -> Any:
+    constructor = loaded.getDeclaredConstructor(gateway.new_array(gateway.jvm.java.lang.Class, 0))
+    return constructor.newInstance(gateway.new_array(gateway.jvm.java.lang.Object, 0))
 
 
 def first_line(problem: Exception) -> str:

@@ -43,6 +43,8 @@ class Options:
     """Whether statistics of a table are collected in the background when a query first uses it."""
     stats_dir: str = _STATISTICS.folder
     """A directory for the statistics of all tables; empty: a ``_secateur`` folder in each table's directory."""
+    stats_write: str = _STATISTICS.write
+    """Who writes statistics: ``auto`` (queries on local disks and HDFS, elsewhere ``collect`` only), always, never."""
     history: int = 100
     """Number of summaries that ``pruner.history`` keeps."""
 
@@ -56,7 +58,7 @@ class Options:
     @property
     def statistics(self) -> StatisticsSettings:
         """How statistics are collected and kept."""
-        return StatisticsSettings(self.stats_auto, self.stats_dir)
+        return StatisticsSettings(self.stats_auto, self.stats_dir, self.stats_write)
 
 
 def _boolean(text: str) -> bool:
@@ -88,6 +90,12 @@ def _text(text: str) -> str:
     return text
 
 
+def _policy(text: str) -> str:
+    if text in ("auto", "always", "never"):
+        return text
+    raise ValueError("auto, always or never")
+
+
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "enabled": _boolean,
     "passes": _names,
@@ -98,6 +106,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "limit_driver_bytes": _size,
     "stats_auto": _boolean,
     "stats_dir": _text,
+    "stats_write": _policy,
     "history": _count,
 }
 NAMES = tuple(PREFIX + f.name.replace("_", ".") for f in fields(Options))

@@ -10,10 +10,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
+from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from secateur.bridge.capabilities import Capability
 from secateur.bridge.capabilities import as_text as table_of
+from secateur.bridge.hadoop_files import HadoopFiles
 from secateur.bridge.jvm import UNITS, Callback, JvmBridge, first_line, require_classic
 from secateur.errors import SecateurError
 from secateur.reasons import Reason
@@ -39,7 +41,7 @@ class Pruner:
         self._spark = spark
         self._version = spark.version
         self._history = History(Options().history)
-        self._registry = Registry(spark)
+        self._registry = Registry(spark, HadoopFiles(spark))
         self._callback = Callback(Planner(self._registry, self._history).answer)
         self._bridge: JvmBridge | None = None
         self._on = False
@@ -202,7 +204,8 @@ def collect(
 ) -> CollectReport:
     """Reads the statistics of a table's new files now, keeps them in its store, and reports what it did.
 
-    ``table`` is a name of the catalog, a path (anything with a slash), or a data frame that reads tables.
+    ``table`` is what SQL takes for one (``catalog.db.table``, a view, ``delta.`/lake/t` ``), a path or URI, or a data
+    frame that reads tables.
 
     With ``ranges`` a Spark job also reads the values of ``columns`` (all columns, if none are named). It keeps up to
     this many ranges per file that hold all values: a query for a value in a gap between them skips the file. If the
@@ -224,7 +227,7 @@ def collect(
     if wanted is not None and wanted.columns is not None:
         _check_columns(frame, wanted.columns, table)
     known = _attached.get(session.sparkContext._gateway)
-    registry = known._registry if known is not None else Registry(session)
+    registry = known._registry if known is not None else Registry(session, HadoopFiles(session))
     reports = []
     declined = []
     for found in JvmBridge.of(session).listings(session, frame, paths=wanted is not None):
@@ -275,11 +278,18 @@ def _check_columns(frame: DataFrame, columns: Sequence[str], table: str | DataFr
 
 
 def _frame(spark: SparkSession, table: str | DataFrame) -> DataFrame:
+    """What to collect of: a name as SQL takes it, by Spark's own parser, or else a path."""
     if not isinstance(table, str):
         return table
-    if "/" not in table:
-        return spark.table(table)
-    return spark.read.format("delta" if _has_delta_log(spark, table) else "parquet").load(table)
+    jvm_session: Any = spark._jsparkSession
+    try:
+        jvm_session.sessionState().sqlParser().parseMultipartIdentifier(table)
+    except ParseException as problem:
+        if "/" in table:
+            return spark.read.format("delta" if _has_delta_log(spark, table) else "parquet").load(table)
+        remedy = "in a name, put parts with other characters than letters, digits and _ between backticks"
+        raise SecateurError(f"{table!r} is neither a table's name nor a path: {remedy}") from problem
+    return spark.table(table)
 
 
 def _has_delta_log(spark: SparkSession, path: str) -> bool:

@@ -8,15 +8,18 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
 from secateur.reasons import Reason
-from secateur.stats.collect.collector import CollectReport, collect_listing, collect_ranges
+from secateur.stats.collect.collector import Collector, CollectReport, collect_listing, collect_ranges
 from secateur.stats.file_range_sets import SMALL
 from secateur.stats.formats.readers import PartialTable, Reader, Source, Table
-from secateur.stats.store.store import Store, stores_for
+from secateur.stats.listing import Listing
+from secateur.stats.remote_files import PatientFiles, RemoteFiles, refusal
+from secateur.stats.store.store import PATIENCE, Store, stores_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +28,7 @@ log = logging.getLogger("secateur")
 
 _TABLES = 64
 _RELOAD_SECONDS = 10.0
+_RETRY_SECONDS = 60.0
 _REWRITE = "rewrite these files with a writer that records them"
 _NOT_PARQUET = "files are not Parquet, so they have no range sets"
 _NO_RANGES = "no range sets were made, since it is not known where the files are"
@@ -38,6 +42,8 @@ class StatisticsSettings:
     """In the background, when a query first meets a table."""
     folder: str = ""
     """Where those of all tables are kept; empty: in a folder of each table."""
+    write: str = "auto"
+    """Who may write them: ``auto``, ``always`` or ``never``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +59,14 @@ class _Entry:
     source: Source
     reader: Reader
     stores: tuple[Store, ...] = ()
+    directory: str = ""
+    revisions: tuple[int, ...] = ()
     table: Table | None = None
     loaded: float = 0.0
     collecting: bool = False
     collected: bool = False
+    quiet_until: float = 0.0
+    """When a collection in the background may be tried again."""
     problem: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -64,8 +74,9 @@ class _Entry:
 class Registry:
     """What is known of each source. A change of the table is a new source, so nothing here ever gets stale (S8)."""
 
-    def __init__(self, spark: SparkSession | None) -> None:
+    def __init__(self, spark: SparkSession | None, remote: RemoteFiles | None = None) -> None:
         self._spark = spark
+        self._remote = None if remote is None else PatientFiles(remote)
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._lock = threading.Lock()
         self._one_collection = threading.Lock()
@@ -103,7 +114,7 @@ class Registry:
             entry = self._entries[fingerprint]
         table = self._load(entry, settings)
         if settings.collect and table.missing.any():
-            self._start(entry)
+            self._start(entry, settings)
         return table
 
     def known(self, fingerprint: str) -> Table | None:
@@ -122,7 +133,15 @@ class Registry:
         """Why files of the source have no statistics, None if all have."""
         with self._lock:
             entry = self._entries.get(fingerprint)
-        if entry is None or entry.table is None or not (missing := int(entry.table.missing.sum())):
+        if entry is None or entry.table is None:
+            return None
+        missing = int(entry.table.missing.sum())
+        unreadable = next(((s.home, s.unreadable) for s in entry.stores if s.unreadable), None)
+        if unreadable is not None and (missing or entry.directory) and not entry.collecting:
+            text = f"statistics of {name} in {unreadable[0]} cannot be read: {unreadable[1]}"
+            remedy = "Correct its settings, or set spark.secateur.stats.dir; it is asked again after a minute."
+            return Reason("store-failed", f"{text}{f'; {entry.problem}' if entry.problem else ''}. {remedy}")
+        if not missing:
             return None
         some = f"{missing:,} of {len(entry.table.missing):,} files of {name}"
         if entry.collecting:
@@ -154,8 +173,11 @@ class Registry:
         self.admit(((source, reader),), (source.fingerprint,))
         with self._lock:
             entry = self._entries[source.fingerprint]
-        self._load(entry, settings)
-        return self._collect(entry, progress, ranges, part)
+        if self._remote is not None:
+            self._remote.forgive()
+        with entry.lock:
+            self._place(entry, settings)
+        return self._collect(entry, self._how(entry, settings, asked=True, progress=progress), ranges, part)
 
     def wait(self, seconds: float = 600.0) -> None:
         """Waits until no collection is under way."""
@@ -166,66 +188,102 @@ class Registry:
                     return
             time.sleep(0.02)
 
+    def _place(self, entry: _Entry, settings: StatisticsSettings) -> bool:
+        """Has the entry's statistics where the options say; returns whether that is elsewhere than before."""
+        if entry.stores and entry.directory == settings.folder:
+            return False
+        files = {root for root in entry.source.roots if _is_file(entry.source, root)}
+        stores = stores_for(
+            entry.source.roots,
+            settings.folder or None,
+            files=self._remote,
+            is_file=lambda root: root in files,
+        )
+        for old, new in zip(entry.stores, stores, strict=False):
+            new.adopt(old)
+        for store in stores:
+            store.belongs_to("" if settings.folder else entry.source.fingerprint)
+        entry.stores, entry.directory = stores, settings.folder
+        entry.collected, entry.quiet_until = False, 0.0
+        return True
+
     def _load(self, entry: _Entry, settings: StatisticsSettings) -> Table:
         with entry.lock:
             now = time.monotonic()
-            # Another session may have collected meanwhile.
+            moved = self._place(entry, settings)
+            # Another session may have collected meanwhile, or what was read for long is there.
             stale = entry.table is not None and entry.table.missing.any() and now - entry.loaded > _RELOAD_SECONDS
-            if entry.table is None or (stale and not entry.collecting):
-                entry.stores = stores_for(entry.source.roots, settings.folder or None, folders=entry.reader.lists_files)
-                entry.table = entry.reader.load(entry.source, entry.stores)
-                entry.loaded = now
+            if (
+                entry.table is None
+                or moved
+                or ((stale or entry.revisions != _revisions(entry)) and not entry.collecting)
+            ):
+                for store in entry.stores:
+                    if entry.reader.lists_files:  # their range-sets they look for themselves
+                        store.look()
+                        continue
+                    for each in (store, store.ranges):
+                        each.look(now + PATIENCE - time.monotonic())
+                self._take(entry)
+            assert entry.table is not None
             return entry.table
 
-    def _start(self, entry: _Entry) -> None:
+    def _take(self, entry: _Entry) -> None:
+        entry.revisions = _revisions(entry)
+        entry.table = entry.reader.load(entry.source, entry.stores)
+        entry.loaded = time.monotonic()
+
+    def _how(self, entry: _Entry, settings: StatisticsSettings, *, asked: bool, progress: bool | None) -> Collector:
+        may = partial(refusal, policy=settings.write, asked=asked)
+        return Collector(self._spark, self._remote, entry.source.fingerprint, may, progress)
+
+    def _start(self, entry: _Entry, settings: StatisticsSettings) -> None:
         with entry.lock:
-            if entry.collecting or entry.collected:
+            if entry.collecting or entry.collected or time.monotonic() < entry.quiet_until:
                 return
             entry.collecting = True
-        threading.Thread(target=self._background, args=(entry,), name="secateur-collect", daemon=True).start()
+        how = self._how(entry, settings, asked=False, progress=False)
+        threading.Thread(target=self._background, args=(entry, how), name="secateur-collect", daemon=True).start()
 
-    def _background(self, entry: _Entry) -> None:
+    def _background(self, entry: _Entry, how: Collector) -> None:
         try:
             with self._one_collection:
-                self._collect(entry, progress=False)
+                self._collect(entry, how)
         except Exception as problem:  # nothing catches what a thread raises; the summary says it
             log.warning("collecting statistics failed", exc_info=True)
             entry.problem = f"collecting them failed with {type(problem).__name__}: {problem}"
         finally:
+            entry.quiet_until = time.monotonic() + _RETRY_SECONDS
             entry.collecting = False
 
     def _collect(
-        self,
-        entry: _Entry,
-        progress: bool | None,
-        ranges: Ranges | None = None,
-        part: dict[str, Any] | None = None,
+        self, entry: _Entry, how: Collector, ranges: Ranges | None = None, part: dict[str, Any] | None = None
     ) -> CollectReport:
-        table = entry.table if entry.table is not None else entry.reader.load(entry.source, entry.stores)
+        stores = entry.stores
+        table = entry.table if entry.table is not None else entry.reader.load(entry.source, stores)
         files = table.uncollected
         if files is None:
             missing = int(table.missing.sum())
             problem = f"{missing} files have no statistics there: {_REWRITE}" if missing else ""
             report = CollectReport(entry.source.count, 0, 0, 0.0, "in the table's own metadata", problem)
         else:
-            report = collect_listing(files, entry.stores, self._spark, progress=progress)
+            report = collect_listing(files, stores, how)
             report = replace(report, files_total=entry.source.count)
         if ranges is not None:
             if files is not None:  # by now it is known how many rows there are
-                table = entry.reader.load(entry.source, entry.stores)
-            report = report.followed_by(self._made(table, entry, ranges, part, progress))
+                table = entry.reader.load(entry.source, stores)
+            report = report.followed_by(self._made(table, entry, ranges, part, how))
         elif files is None:
             entry.collected = True
             return report
         with entry.lock:
-            entry.table = entry.reader.load(entry.source, entry.stores)
-            entry.loaded = time.monotonic()
-            entry.collected = True
+            self._take(entry)
+            entry.collected = not report.problem
             entry.problem = report.problem
         return report
 
     def _made(
-        self, table: Table, entry: _Entry, ranges: Ranges, part: dict[str, Any] | None, progress: bool | None
+        self, table: Table, entry: _Entry, ranges: Ranges, part: dict[str, Any] | None, how: Collector
     ) -> CollectReport:
         if part is not None and isinstance(table, PartialTable):
             table.extend(part)
@@ -234,7 +292,16 @@ class Registry:
             return CollectReport(entry.source.count, 0, 0, 0.0, "nowhere", _NO_RANGES)
         rows = table.files.rows
         small = not rows.null_count and (pc.sum(rows).as_py() or 0) <= SMALL
-        made = collect_ranges(values, entry.stores, self._spark, most=ranges.most, listed=small, progress=progress)
+        made = collect_ranges(values, entry.stores, how, most=ranges.most, listed=small)
         if others := values.listing.paths.null_count:
             made = replace(made, problem="; ".join(p for p in (made.problem, f"{others} {_NOT_PARQUET}") if p))
         return made
+
+
+def _revisions(entry: _Entry) -> tuple[int, ...]:
+    return tuple(each.revision for store in entry.stores for each in (store, store.ranges, store.table_ranges))
+
+
+def _is_file(source: Source, root: str) -> bool:
+    """Whether a root is itself one of the files."""
+    return isinstance(source, Listing) and source.count == 1 and source.paths[0].as_py() == root

@@ -13,33 +13,43 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.pool import ThreadPool
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import SparkContext, cloudpickle
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from secateur.stats import narrowest_ranges
-from secateur.stats.collect import chunk_statistics, footers, range_scan
+from secateur.stats.collect import executor_job, footers, range_scan
+from secateur.stats.collect.by_value import pack
+from secateur.stats.collect.executor_job import cause_of
 from secateur.stats.collect.progress import Progress
+from secateur.stats.collect.remote_footers import read_remote_footers
+from secateur.stats.collect.remote_ranges import read_remote_ranges
 from secateur.stats.formats.parquet import Ints, ParquetTable
 from secateur.stats.listing import Listing, Values
+from secateur.stats.remote_files import PatientFiles, StorageError, is_local
 from secateur.stats.store.range_set_segments import positions
 from secateur.stats.store.store import Store
 
 LOG = logging.getLogger("secateur.collect")
 
-# Applications whose executors failed once, for want of pyarrow most likely: not to be tried again.
-_UNFIT: set[str] = set()
-
 File = tuple[str, int, int]
 Chunk = list[File]
 Read = Callable[[Sequence[File]], pa.Table]
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Found:
+    """What was read of files, and what was in the way."""
+
+    tables: list[pa.Table] = field(default_factory=list)
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,32 +90,54 @@ class CollectReport:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Collector:
+    """How a collection reads and what it may write."""
+
+    spark: SparkSession | None = None
+    """For files that are many, and for range-sets."""
+    remote: PatientFiles | None = None
+    """For files that are not on this machine."""
+    table: str = ""
+    """The fingerprint of the table, whose reader's settings count for its files."""
+    refusal: Callable[[str], str] = lambda home: ""
+    """Why nothing is to be written to a folder."""
+    progress: bool | None = None
+
+
+_DEFAULT = Collector()
+
+
 def collect_listing(
-    listing: Listing,
-    stores: Sequence[Store],
-    spark: SparkSession | None,
-    *,
-    direct_limit: int = 64,
-    progress: bool | None = None,
+    listing: Listing, stores: Sequence[Store], how: Collector = _DEFAULT, *, direct_limit: int = 64
 ) -> CollectReport:
     """Reads the footers of the listing's files that the stores do not know, and keeps what they say.
 
     Never raises: what could not be read stays unknown, and the report says why.
     """
-    files = _missing(listing, stores)
-    bar = Progress(len(files), progress)
-    return _collected(files, listing, stores, footers.read_footers, spark, direct_limit, bar)
+    for store in stores:
+        store.refresh()
+    files = _described(listing, np.flatnonzero(ParquetTable(listing, stores).missing))
+    bar = Progress(len(files), how.progress)
+
+    def read() -> Found:
+        here, there = _split(files)
+        found = _read(here, footers.read_footers, how.spark, direct_limit, bar) if here else Found()
+        if there:
+            found.tables += read_remote_footers(there, _required(how.remote), how.table, bar)
+        return found
+
+    return _collected(read if files else Found, listing, stores, how, bar)
 
 
 def collect_ranges(
     values: Values,
     stores: Sequence[Store],
-    spark: SparkSession | None,
+    how: Collector = _DEFAULT,
     *,
     most: int,
     listed: bool = False,
     direct_limit: int = 1,
-    progress: bool | None = None,
 ) -> CollectReport:
     """Makes range-sets of at most ``most`` ranges of the files that have none yet; ``listed``: keeps all values, too.
 
@@ -113,46 +145,59 @@ def collect_ranges(
     """
     wanted = range_scan.Wanted(most, values.columns, values.by_id, values.dated, listed)
     stores = [store.table_ranges if values.of_table else store.ranges for store in stores]
+    for store in stores:
+        store.refresh()
     files = _without_ranges(values.listing, stores, wanted)
-    bar = Progress(len(files), progress, "making range-sets")
-    read = partial(range_scan.read_ranges, wanted=wanted)
-    report = _collected(files, values.listing, stores, read, spark, direct_limit, bar)
+    bar = Progress(len(files), how.progress, "making range-sets")
+
+    def read() -> Found:
+        here, there = _split(files)
+        reader = partial(range_scan.read_ranges, wanted=wanted)
+        found = _read(here, reader, how.spark, direct_limit, bar) if here else Found()
+        if there:
+            found.tables += read_remote_ranges(there, wanted, how.spark, _required(how.remote), how.table, bar)
+        return found
+
+    report = _collected(read if files else Found, values.listing, stores, how, bar)
     return replace(report, files_ranged=report.files_read)
 
 
+def _split(files: Chunk) -> tuple[Chunk, Chunk]:
+    """The files on this machine, and the others."""
+    return [file for file in files if is_local(file[0])], [file for file in files if not is_local(file[0])]
+
+
+def _required(remote: PatientFiles | None) -> PatientFiles:
+    if remote is None:
+        raise StorageError("files that are not on this machine can only be read by Spark")
+    return remote
+
+
 def _collected(
-    files: Chunk,
-    listing: Listing,
-    stores: Sequence[Store],
-    reader: Read,
-    spark: SparkSession | None,
-    direct_limit: int,
-    bar: Progress,
+    read: Callable[[], Found], listing: Listing, stores: Sequence[Store], how: Collector, bar: Progress
 ) -> CollectReport:
     started = time.monotonic()
-    problem, tables = "", []
-    if files:
-        try:
-            tables = _read(files, reader, spark, direct_limit, bar)
-        except Exception as error:
-            problem = f"collecting stopped: {type(error).__name__}: {error}"[:500]
-            LOG.warning(problem)
-        finally:
-            bar.close()
-    read = failed = 0
-    failures: list[str] = []
-    if tables:
-        table = pa.concat_tables(tables, promote_options="default")
+    problem, found = "", Found()
+    try:
+        found = read()
+        problem = found.problem
+    except StorageError as error:
+        problem = str(error)
+        LOG.warning(problem)
+    except Exception as error:
+        problem = f"collecting stopped: {type(error).__name__}: {error}"[:500]
+        LOG.warning(problem)
+    finally:
+        bar.close()
+    failed, failures, table = 0, [], None
+    if found.tables:
+        table = pa.concat_tables(found.tables, promote_options="default")
         bad = table.filter(pc.is_valid(table["error"]))
         failed = len(bad)
         failures = [f"{r['path']}: {r['error']}" for r in bad.slice(0, 3).select(["path", "error"]).to_pylist()]
-        read, problem = _keep(table, listing, stores, problem)
+    kept = _keep(table, listing, stores, how)
     text = ", ".join(f"in {s.text}" if s.writable else s.text for s in stores)
-    return CollectReport(listing.count, read, failed, time.monotonic() - started, text, problem, tuple(failures))
-
-
-def _missing(listing: Listing, stores: Sequence[Store]) -> Chunk:
-    return _described(listing, np.flatnonzero(ParquetTable(listing, stores).missing))
+    return CollectReport(listing.count, kept, failed, time.monotonic() - started, text, problem, tuple(failures))
 
 
 def _without_ranges(listing: Listing, stores: Sequence[Store], wanted: range_scan.Wanted) -> Chunk:
@@ -180,37 +225,39 @@ def _described(listing: Listing, at: Ints) -> Chunk:
     return list(zip(paths, listing.lengths[at].tolist(), listing.mtimes[at].tolist(), strict=True))
 
 
-def _keep(table: pa.Table, listing: Listing, stores: Sequence[Store], problem: str) -> tuple[int, str]:
+def _keep(table: pa.Table | None, listing: Listing, stores: Sequence[Store], how: Collector) -> int:
     """Gives each file's rows to the first store that covers it, and merges small segments."""
     kept = 0
     for store in stores:
-        inside = pc.is_valid(store.relative(table["path"]))
-        kept += store.append(table.filter(inside))
-        table = table.filter(pc.invert(inside))
+        refused = how.refusal(store.home)
+        if table is not None:
+            inside = pc.is_valid(store.relative(table["path"]))
+            kept += store.append(table.filter(inside), refused)
+            table = table.filter(pc.invert(inside))
+        store.persist(refused)
         try:
-            store.compact(listing)
+            if not refused:
+                store.compact(listing)
         except Exception as error:  # the segments are all still there
             LOG.warning("segments of %s could not be merged: %s", store.home, error)
-    return kept, problem
+    return kept
 
 
-def _read(files: Chunk, reader: Read, spark: SparkSession | None, direct_limit: int, bar: Progress) -> list[pa.Table]:
+def _read(files: Chunk, reader: Read, spark: SparkSession | None, direct_limit: int, bar: Progress) -> Found:
     if spark is None or len(files) <= direct_limit:
-        return _read_here(files, reader, bar)
+        return Found(_read_here(files, reader, bar))
     try:
         context = spark.sparkContext
     except Exception:  # a Spark Connect session has none
-        return _read_here(files, reader, bar)
-    if context.applicationId in _UNFIT:
-        return _read_here(files, reader, bar)
+        return Found(_read_here(files, reader, bar))
     try:
         return _read_on_executors(files, reader, context, bar)
     except Exception as error:
         if _stopped(context):
             raise
-        _UNFIT.add(context.applicationId)
-        LOG.warning("executors could not read the files (%s): reading them here", str(error)[:500])
-        return _read_here(files, reader, bar)
+        problem = f"executors could not read the files, so the driver did: {cause_of(error)}"
+        LOG.warning(problem)
+        return Found(_read_here(files, reader, bar), problem)
 
 
 def _chunks(files: Chunk, size: int) -> list[Chunk]:
@@ -218,9 +265,8 @@ def _chunks(files: Chunk, size: int) -> list[Chunk]:
 
 
 def _read_here(files: Chunk, reader: Read, bar: Progress) -> list[pa.Table]:
-    # Local footers are a matter of computing, where threads only get in each other's way; others of waiting.
-    threads = min(2 if footers.split_path(files[0][0])[0] == "file" else 32, len(files))
-    # Small chunks while the files are few, so that slow storage is read in parallel.
+    # Local footers are a matter of computing, where more threads only get in each other's way.
+    threads = min(2, len(files))
     chunks = _chunks(files, max(1, min(200, len(files) // threads)))
     tables, done = [], 0
     # Its threads are daemons: unlike those of concurrent.futures they do not hold up the end of the program.
@@ -232,19 +278,17 @@ def _read_here(files: Chunk, reader: Read, bar: Progress) -> list[pa.Table]:
     return tables
 
 
-def _read_on_executors(files: Chunk, reader: Read, context: SparkContext, bar: Progress) -> list[pa.Table]:
+def _read_on_executors(files: Chunk, reader: Read, context: SparkContext, bar: Progress) -> Found:
     size = max(1, min(500, len(files) // (4 * context.defaultParallelism)))
     chunks = _chunks(files, size)
     group = f"secateur-{uuid.uuid4().hex}"
-    # The functions travel by value: executors need pyarrow, but not secateur.
-    for module in (chunk_statistics, footers, range_scan, narrowest_ranges):
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    work = partial(footers.read_partition, read=reader)
+    packed = pack(partial(footers.read_partition, read=reader))
+    work = partial(executor_job.run, packed=packed, needs=executor_job.NEEDS)
 
-    def run() -> list[bytes]:
+    def run() -> list[executor_job.Part]:
         ours = _with_our_python(context)
         ours.setJobGroup(group, f"secateur: {bar.what}, {len(files)} files", interruptOnCancel=True)
-        return ours.parallelize(chunks, len(chunks)).mapPartitions(work).collect()
+        return ours.parallelize(list(enumerate(chunks)), len(chunks)).mapPartitions(work).collect()
 
     def poll() -> None:
         tracker = context.statusTracker()
@@ -252,7 +296,15 @@ def _read_on_executors(files: Chunk, reader: Read, context: SparkContext, bar: P
         bar.update(min(len(files), size * sum(s.numCompletedTasks for s in stages if s)))
 
     parts = _in_thread(run, poll if bar.show else None)
-    return [pa.ipc.open_stream(part).read_all() for part in parts]
+    tables = [pa.ipc.open_stream(part).read_all() for _, part, _ in parts if part]
+    lacking = sorted({module for _, _, missing in parts for module in missing})
+    left = [file for at, _, missing in parts if missing for file in chunks[at]]
+    if not left:
+        return Found(tables)
+    names = " and ".join(lacking)
+    problem = f"executors have no module {names}: the driver read {len(left)} files itself; install {names} there"
+    LOG.warning(problem)
+    return Found(tables + _read_here(left, reader, bar), problem)
 
 
 def _with_our_python(context: SparkContext) -> SparkContext:
@@ -274,9 +326,9 @@ def _stages(tracker: object, job: int) -> list[int]:
     return list(info.stageIds) if info else []
 
 
-def _in_thread(run: Callable[[], list[bytes]], poll: Callable[[], None] | None) -> list[bytes]:
+def _in_thread(run: Callable[[], list[T]], poll: Callable[[], None] | None) -> list[T]:
     """Runs in a thread of its own, whose job group and other local properties are not the caller's."""
-    results: list[list[bytes]] = []
+    results: list[list[T]] = []
     errors: list[BaseException] = []
 
     def target() -> None:

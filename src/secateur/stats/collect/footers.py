@@ -22,7 +22,6 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from secateur.stats.collect.chunk_statistics import UNKNOWN, ChunkStatistics, Trust, chunk_statistics, merge
@@ -84,44 +83,24 @@ def split_path(path: str) -> tuple[str, str, str]:
     return found[1], found[2] or "", path[found.end() :]
 
 
-class FileSystems:
-    """The Arrow file systems of Hadoop paths, one per scheme and authority."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str], tuple[pafs.FileSystem, str]] = {}
-
-    def locate(self, path: str) -> tuple[pafs.FileSystem, str]:
-        """The file system of a path, and the path as that file system wants it."""
-        scheme, authority, rest = split_path(path)
-        at = (scheme, authority)
-        if at not in self._known:
-            if scheme == "file":
-                self._known[at] = (pafs.LocalFileSystem(), "")
-            else:
-                # Only scheme and authority go through the URI parser: the rest may hold spaces and per cent signs.
-                arrow_scheme = {"s3a": "s3", "s3n": "s3"}.get(scheme, scheme)
-                system, base = pafs.FileSystem.from_uri(f"{arrow_scheme}://{authority}")
-                self._known[at] = (system, base.rstrip("/"))
-        system, base = self._known[at]
-        return system, base + rest
-
-
-def read_footers(files: Sequence[tuple[str, int, int]]) -> pa.Table:
+def read_footers(
+    files: Sequence[tuple[str, int, int]], metadata: Callable[[str, int, int], pq.FileMetaData] | None = None
+) -> pa.Table:
     """The statistics of files given as (path, length, modification time in ms), as one wide table.
 
-    A file that cannot be read, or that is not (or no longer) the one described, gives a row with an ``error`` only.
+    ``metadata`` finds the footer of one; without it they are read from this machine's disks. A file that cannot be
+    read, or that is not (or no longer) the one described, gives a row with an ``error`` only.
     """
     rows = _Rows()
-    systems = FileSystems()
     schemas: dict[str, FileSchema] = {}
     for path, length, mtime in files:
         try:
-            metadata = read_metadata(systems, path, length, mtime)
-            text = str(metadata.schema).split("\n", 1)[1]  # Arrow's own equality ignores the names of groups
+            footer = (metadata or read_metadata)(path, length, mtime)
+            text = str(footer.schema).split("\n", 1)[1]  # Arrow's own equality ignores the names of groups
             schema = schemas.get(text)
             if schema is None:
-                schema = schemas[text] = FileSchema(metadata.schema)
-            read = _file_rows(metadata, schema)
+                schema = schemas[text] = FileSchema(footer.schema)
+            read = _file_rows(footer, schema)
         except Exception as error:  # whatever it is, the file is unknown and stays (rule S1)
             rows.add((path, length, mtime), error=f"{type(error).__name__}: {error}"[:500])
             continue
@@ -142,35 +121,67 @@ def read_partition(
         yield sink.getvalue().to_pybytes()
 
 
-def read_metadata(systems: FileSystems, path: str, length: int, mtime: int | None) -> pq.FileMetaData:
-    """The footer of a file, if it is the one described."""
-    system, local = systems.locate(path)
-    if isinstance(system, pafs.LocalFileSystem):
-        with pa.OSFile(local) as source:
-            metadata = pq.read_metadata(source)
-    else:
-        with system.open_input_file(local) as source:
-            metadata = pq.read_metadata(source)
+def read_metadata(path: str, length: int, mtime: int | None) -> pq.FileMetaData:
+    """The footer of a file on this machine, if it is the one described."""
+    with pa.OSFile(local_path(path)) as source:
+        metadata = pq.read_metadata(source)
     # Looked at after the footer was read: had the file been replaced meanwhile, it would show (rule S8).
-    check_unchanged(systems, path, length, mtime)
+    check_unchanged(path, length, mtime)
     return metadata
 
 
-def check_unchanged(systems: FileSystems, path: str, length: int, mtime: int | None) -> None:
+def footer_size(tail: bytes) -> int:
+    """How many bytes at the end of a file its footer takes, by its last bytes.
+
+    >>> footer_size(b"..." + (1000).to_bytes(4, "little") + b"PAR1")
+    1008
+    """
+    if tail[-4:] != b"PAR1":
+        raise ValueError(f"a file that ends with {tail[-4:]!r} is no Parquet file with a plain footer")
+    return int.from_bytes(tail[-8:-4], "little") + 8
+
+
+def parse_footer(tail: bytes) -> pq.FileMetaData:
+    """The footer of which these are the last bytes."""
+    if footer_size(tail) > len(tail):
+        raise ValueError(f"a footer of {footer_size(tail)} bytes in a file or part of {len(tail)}")
+    return pq.read_metadata(pa.BufferReader(tail))
+
+
+def local_path(path: str) -> str:
+    """The path on this machine, of files that are here."""
+    scheme, _, local = split_path(path)
+    if scheme != "file":
+        raise ValueError(f"{path} is not on this machine")
+    return local
+
+
+def check_unchanged(path: str, length: int, mtime: int | None) -> None:
     """Raises if a file has another length or modification time than it is said to have."""
-    size, modified = state_of(systems, path)
-    if (size, modified) != (length, mtime):
-        raise ValueError(f"expected {length} bytes modified at {mtime}, found {size} bytes modified at {modified}")
+    same_state((length, mtime), state_of(path))
 
 
-def state_of(systems: FileSystems, path: str) -> tuple[int, int | None]:
-    """The length of a file and when it was modified, in ms."""
-    system, local = systems.locate(path)
-    if isinstance(system, pafs.LocalFileSystem):
-        status = os.stat(local)
-        return status.st_size, status.st_mtime_ns // 1_000_000
-    info = system.get_file_info(local)
-    return info.size, None if info.mtime_ns is None else info.mtime_ns // 1_000_000
+def same_state(expected: tuple[int, int | None], found: tuple[int, int | None], *, coarse: bool = False) -> None:
+    """Raises if two lengths and times differ; ``coarse``: one of the times may be known to the second only.
+
+    >>> same_state((5, 1_234), (5, 1_000), coarse=True)
+    >>> same_state((5, 1_234), (5, 1_000))
+    Traceback (most recent call last):
+    ValueError: expected 5 bytes modified at 1234, found 5 bytes modified at 1000
+    """
+    (size, time), (size_now, time_now) = expected, found
+    if coarse and time is not None and time_now is not None and 0 in (time % 1000, time_now % 1000):
+        time, time_now = time // 1000, time_now // 1000
+    if (size, time) != (size_now, time_now):
+        raise ValueError(
+            f"expected {expected[0]} bytes modified at {expected[1]}, found {found[0]} bytes modified at {found[1]}"
+        )
+
+
+def state_of(path: str) -> tuple[int, int]:
+    """The length of a file on this machine and when it was modified, in ms."""
+    status = os.stat(local_path(path))
+    return status.st_size, status.st_mtime_ns // 1_000_000
 
 
 class FileSchema:

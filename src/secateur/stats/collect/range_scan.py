@@ -16,7 +16,7 @@ Each column is read once, a row group at a time; of a row group only the distinc
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,11 +28,11 @@ from secateur.stats.collect.chunk_statistics import GREGORIAN_DAYS, MODERN_MICRO
 from secateur.stats.collect.footers import (
     FIXED,
     FileSchema,
-    FileSystems,
     Key,
     check_unchanged,
     domain,
     encode_key,
+    local_path,
     read_metadata,
     state_of,
 )
@@ -44,10 +44,12 @@ TEXT = 64
 """Ends of strings are cut to so many bytes, downwards and upwards."""
 LONG = 256
 """Strings are not listed if one of them has more bytes."""
+_MANY = 2_000_000
+"""So many values are looked through for those that were there before."""
 
 # (the lows of ranges, their highs, may hold NULL, may hold NaN, the values if wanted)
-_Cell = tuple[pa.Array, pa.Array, bool, bool, pa.Array | None]
-_Cells = dict[tuple[Key, str], _Cell]
+Cell = tuple[pa.Array, pa.Array, bool, bool, pa.Array | None]
+Cells = dict[tuple[Key, str], Cell]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,40 +80,44 @@ def read_ranges(files: Sequence[tuple[str, int, int]], wanted: Wanted) -> pa.Tab
 
     A file that cannot be read, or that is not (or no longer) the one described, gives a row with an ``error`` only.
     """
-    systems = FileSystems()
-    found = [_try_file(systems, file, wanted) for file in files]
-    return _table(files, [cells for cells, _ in found], [error for _, error in found], wanted)
+    found = [_try_file(file, wanted) for file in files]
+    return cells_table(files, [cells for cells, _ in found], [error for _, error in found], wanted)
 
 
-def _try_file(systems: FileSystems, file: tuple[str, int, int], wanted: Wanted) -> tuple[_Cells, str | None]:
+def _try_file(file: tuple[str, int, int], wanted: Wanted) -> tuple[Cells, str | None]:
     try:
         path, length, time = file
-        return _read_file(systems, (path, length, time if wanted.dated else state_of(systems, path)[1]), wanted), None
+        return _read_file((path, length, time if wanted.dated else state_of(path)[1]), wanted), None
     except Exception as error:  # whatever it is, the file is unknown and stays (rule S1)
         return {}, f"{type(error).__name__}: {error}"[:500]
 
 
-def _read_file(systems: FileSystems, file: tuple[str, int, int | None], wanted: Wanted) -> _Cells:
-    metadata = read_metadata(systems, *file)
-    schema = FileSchema(metadata.schema)
-    ids = _ids(metadata.schema) if wanted.by_id else {}
+def _read_file(file: tuple[str, int, int], wanted: Wanted) -> Cells:
+    metadata = read_metadata(*file)
     trust = Trust(metadata.created_by or "", metadata.metadata or {})
-    cells: _Cells = {}
-    system, local = systems.locate(file[0])
-    with system.open_input_file(local) as source:
+    cells: Cells = {}
+    with pa.OSFile(local_path(file[0])) as source:
         reader = pq.ParquetFile(source, metadata=metadata)
-        for (path, family), (index, *_) in zip(schema.keys, schema.columns, strict=True):
-            key: Key = (ids[path[0]],) if path[0] in ids else () if wanted.by_id else path
-            named = key[0] if wanted.by_id and key else path[0].lower()
-            if len(path) > 1 or not key or (wanted.columns is not None and named not in wanted.columns):
-                continue
-            convert = _CONVERT.get(family.partition("(")[0])
-            cell = _read_column(reader, index, path[0], family, convert, trust, wanted) if convert else None
+        for key, name, family, index in columns_of(metadata.schema, wanted):
+            cell = _read_column(reader, index, name, family, trust, wanted)
             if cell is not None:
                 cells[key, family] = cell
     # Once more after the last value was read: had the file been replaced meanwhile, it would show (rule S8).
-    check_unchanged(systems, *file)
+    check_unchanged(*file)
     return cells
+
+
+def columns_of(schema: pq.ParquetSchema, wanted: Wanted) -> Iterator[tuple[Key, str, str, int]]:
+    """The columns of a file to make range-sets of: how they are known, and their names, types and places there."""
+    kept = FileSchema(schema)
+    ids = _ids(schema) if wanted.by_id else {}
+    for (path, family), (index, *_) in zip(kept.keys, kept.columns, strict=True):
+        key: Key = (ids[path[0]],) if path[0] in ids else () if wanted.by_id else path
+        named = key[0] if wanted.by_id and key else path[0].lower()
+        if len(path) > 1 or not key or (wanted.columns is not None and named not in wanted.columns):
+            continue
+        if family.partition("(")[0] in CONVERT:
+            yield key, path[0], family, index
 
 
 def _ids(schema: pq.ParquetSchema) -> dict[str, int]:
@@ -130,44 +136,69 @@ def _read_column(
     index: int,
     name: str,
     family: str,
-    convert: Callable[[pa.Array], pa.Array | None],
     trust: Trust,
     wanted: Wanted,
-) -> _Cell | None:
-    null = nan = False
-    parts: list[pa.Array] = [pa.nulls(0, domain(family))]
-    rows: list[pa.Array] = [pa.nulls(0, domain(family))]
+) -> Cell | None:
+    gathered = Gathered(family, wanted)
     for group in range(reader.metadata.num_row_groups):
         table = reader.reader.read_row_group(group, column_indices=[index], use_threads=False)
         if table.column_names != [name] or table.num_rows != reader.metadata.row_group(group).num_rows:
             return None
-        column = table.column(0)
-        null = null or column.null_count > 0
+        gathered.add(table.column(0))
+    return gathered.cell(trust.calendar)
+
+
+class Gathered:
+    """The values of one column of one file, while they come in."""
+
+    def __init__(self, family: str, wanted: Wanted) -> None:
+        self._family = family
+        self._convert = CONVERT[family.partition("(")[0]]
+        self._listed = wanted.listed
+        self._most = wanted.most
+        self._null = self._nan = self._unknown = False
+        self._parts: list[pa.Array] = [pa.nulls(0, domain(family))]
+        self._rows: list[pa.Array] = [pa.nulls(0, domain(family))]
+        self._news = 0
+
+    def add(self, column: pa.ChunkedArray) -> None:
+        """More values, of which only the distinct ones are kept if they need not be listed."""
+        self._null = self._null or column.null_count > 0
         try:
-            values = convert(_plain(column).unique().drop_null())
-            chunks = [convert(chunk) for chunk in _plain(column).chunks] if wanted.listed else []
+            values = self._convert(_plain(column).unique().drop_null())
+            chunks = [self._convert(chunk) for chunk in _plain(column).chunks] if self._listed else []
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a value beyond the domain, or a type without order
-            return None
-        if values is None:
-            return None
-        rows += (chunk.cast(domain(family)) for chunk in chunks if chunk is not None)
-        values = values.cast(domain(family))
+            values, chunks = None, []
+        if values is None or any(chunk is None for chunk in chunks):
+            self._unknown = True
+            return
+        self._rows += (chunk.cast(domain(self._family)) for chunk in chunks if chunk is not None)
+        values = values.cast(domain(self._family))
         if pa.types.is_floating(values.type):
             isnan = pc.is_nan(values)
-            nan = nan or bool(pc.any(isnan).as_py())
+            self._nan = self._nan or bool(pc.any(isnan).as_py())
             values = values.filter(pc.invert(isnan))
-        parts.append(values)
-    lows, highs = narrowest_ranges(pa.concat_arrays(parts), wanted.most)
-    if len(lows) and not trust.calendar:
-        first = lows[0].as_py()
-        if (family == "date" and first < GREGORIAN_DAYS) or (family.startswith("timestamp") and first < MODERN_MICROS):
+        self._parts.append(values)
+        self._news += len(values)
+        if self._news > _MANY:
+            self._parts, self._news = [pa.concat_arrays(self._parts).unique()], 0
+
+    def cell(self, calendar: bool) -> Cell | None:
+        """What they say; None if nothing can be said. ``calendar``: dates are surely of the calendar of today."""
+        if self._unknown:
             return None
-    listed = pa.concat_arrays(rows) if wanted.listed else None
-    if family != "string":
-        return lows, highs, null, nan, listed
-    if listed is not None and (pc.max(pc.binary_length(listed)).as_py() or 0) > LONG:
-        listed = None
-    return *_shortened(lows, highs), null, nan, listed
+        lows, highs = narrowest_ranges(pa.concat_arrays(self._parts), self._most)
+        if len(lows) and not calendar:
+            first, family = lows[0].as_py(), self._family
+            old = family.startswith("timestamp") and first < MODERN_MICROS
+            if old or (family == "date" and first < GREGORIAN_DAYS):
+                return None
+        listed = pa.concat_arrays(self._rows) if self._listed else None
+        if self._family != "string":
+            return lows, highs, self._null, self._nan, listed
+        if listed is not None and (pc.max(pc.binary_length(listed)).as_py() or 0) > LONG:
+            listed = None
+        return *_shortened(lows, highs), self._null, self._nan, listed
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -204,7 +235,7 @@ def _strings(values: pa.Array) -> pa.Array | None:
 
 
 # By the file type as ``footers`` names it. A schema of Arrow's own in the file may turn a column into something else.
-_CONVERT: dict[str, Callable[[pa.Array], pa.Array | None]] = {
+CONVERT: dict[str, Callable[[pa.Array], pa.Array | None]] = {
     **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), _integers),
     **dict.fromkeys(("timestamp_ms", "timestamp_us", "timestamp_ms_utc", "timestamp_us_utc"), _timestamps),
     **dict.fromkeys(("float", "double"), _floats),
@@ -237,12 +268,13 @@ def _above(text: bytes) -> bytes:
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else text
 
 
-def _table(
+def cells_table(
     files: Sequence[tuple[str, int, int]],
-    found: Sequence[_Cells],
+    found: Sequence[Cells],
     errors: Sequence[str | None],
     wanted: Wanted,
 ) -> pa.Table:
+    """What was found of files, or why nothing was, a row each."""
     count = len(files)
     known: dict[str, list[Any]] = {
         "path": [path for path, _, _ in files],

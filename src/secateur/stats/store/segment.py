@@ -41,11 +41,11 @@ class Segment:
     positions of the files' rows.
     """
 
-    __slots__ = ("_content", "_metadata", "columns", "count", "families", "file_rows", "name")
+    __slots__ = ("_metadata", "columns", "content", "count", "families", "file_rows", "name")
 
     def __init__(self, name: str, content: pa.Buffer) -> None:
         self.name = name
-        self._content = content
+        self.content = content
         self._metadata = pq.read_metadata(pa.BufferReader(content))
         if (self._metadata.metadata or {}).get(b"secateur.format") != b"1":
             raise ValueError(f"{name} is not a statistics segment of format 1")
@@ -63,7 +63,7 @@ class Segment:
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Some of the columns, decoded now."""
         # A reader of its own for each call: readers are not safe to share between threads.
-        source = pq.ParquetFile(pa.BufferReader(self._content), metadata=self._metadata)
+        source = pq.ParquetFile(pa.BufferReader(self.content), metadata=self._metadata)
         return source.read(columns=list(columns), use_threads=len(columns) > 1)
 
     def _layout(self) -> npt.NDArray[np.int64]:

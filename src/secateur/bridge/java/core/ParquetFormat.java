@@ -70,6 +70,7 @@ final class ParquetFormat extends Format {
     if (scan.declined.isEmpty()) {
       scan.index = index;
       scan.files = scan.listing = Listing.of(index, roots(relation, index));
+      FileAccess.remember(scan.files.fingerprint, files.sparkSession().sessionState(), files.options());
     }
     return scan;
   }

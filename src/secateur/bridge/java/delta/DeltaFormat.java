@@ -27,11 +27,13 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructType;
 import secateur.core.CaseClass;
 import secateur.core.Catalyst;
+import secateur.core.FileAccess;
 import secateur.core.FileOrdinalColumn;
 import secateur.core.Format;
 import secateur.core.QueryState;
@@ -218,6 +220,8 @@ public final class DeltaFormat extends Format {
       this.snapshot = snapshot;
       this.prepared = prepared;
       files = taken = DeltaFiles.of(index, snapshot);
+      SessionState session = ((org.apache.spark.sql.classic.SparkSession) index.spark()).sessionState();
+      FileAccess.remember(files.fingerprint, session, index.deltaLog().options());
     }
 
     void reopen(DeltaIndex pruned) {

@@ -7,6 +7,8 @@ import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.PartitionField;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Schema;
+import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.types.Types;
@@ -17,6 +19,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import secateur.core.CaseClass;
+import secateur.core.FileAccess;
 import secateur.core.Format;
 import secateur.core.QueryState;
 import secateur.core.RuntimePredicate;
@@ -51,7 +54,11 @@ public final class IcebergFormat extends Format {
       return scan;
     }
     scan.declined = declined((SparkTable) table, relation.options(), planned);
-    if (scan.declined.isEmpty()) scan.files = scan.snapshot = IcebergFiles.of((SparkTable) table);
+    if (scan.declined.isEmpty()) {
+      scan.files = scan.snapshot = IcebergFiles.of((SparkTable) table);
+      FileIO io = ((SparkTable) table).table().io();
+      FileAccess.remember(scan.files.fingerprint, io instanceof HadoopFileIO ? ((HadoopFileIO) io).getConf() : null);
+    }
     if (scan.declined.isEmpty() && planned != null) scan.skipped = PrunedIcebergScan.unread(planned.scan(), scan.snapshot);
     return scan;
   }
@@ -77,8 +84,6 @@ public final class IcebergFormat extends Format {
     for (int i = 0; i < OTHER_SCANS.length; i++) {
       if (options.containsKey(OTHER_SCANS[i])) return "it is read with the option " + OTHER_SCANS[i];
     }
-    // How Iceberg reads a variant depends on statistics, which the tasks that are made from known files do not have.
-    if (hasVariant((Schema) Reflect.get(table, "schema"))) return "it has a column of type variant";
     String promoted = promoted(table);
     if (promoted != null) return "its partition column " + promoted + " has changed its type since this snapshot";
     if (planned == null || planned.scan().getClass().getName().equals(BATCH)) return "";
@@ -86,7 +91,7 @@ public final class IcebergFormat extends Format {
     return "Iceberg reads it by " + planned.scan().getClass().getSimpleName() + ", which secateur does not know";
   }
 
-  private static boolean hasVariant(Schema schema) {
+  static boolean hasVariant(Schema schema) {
     Iterator fields = TypeUtil.indexById(schema.asStruct()).values().iterator();
     while (fields.hasNext()) if (((Types.NestedField) fields.next()).type().isVariantType()) return true;
     return false;

@@ -59,6 +59,12 @@ public final class PrunedIcebergScan
 
   /** A scan that was just built and not planned: its tasks come from the files that are known, and Iceberg reads no manifest. */
   static PrunedIcebergScan planned(org.apache.spark.sql.connector.read.Scan scan, IcebergFiles files, BitSet skip) throws Exception {
+    if (IcebergFormat.hasVariant(files.schema)) {
+      // How Iceberg reads a variant depends on statistics, which tasks made from known files do not have: it makes its own.
+      PrunedIcebergScan pruned = new PrunedIcebergScan(scan, files, skip, null);
+      pruned.drop(skip);
+      return pruned;
+    }
     IcebergTasks planned = new IcebergTasks(scan, files);
     planned.plan(skip);
     Reflect.set(scan, "tasks", planned.tasks);
