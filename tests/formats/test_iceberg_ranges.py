@@ -58,7 +58,7 @@ def test_columns_come_go_and_are_promoted(spark: SparkSession, ice: Ice) -> None
     changed("SET TBLPROPERTIES ('write.format.default'='orc')")
     ice.insert(table, "SELECT 50L AS y, 1D AS f, 1BD AS m, 45 AS x, 's' AS s")
     report = secateur.collect(spark, table, ranges=20, columns=["y"])
-    assert (report.files_ranged, report.problem) == (0, "1 files are not Parquet: they have no range-sets")
+    assert (report.files_ranged, report.problem) == (0, "1 files are not Parquet, so they have no range sets")
     assert files("y = 50") == 2
 
 
