@@ -90,6 +90,7 @@ public final class SubqueryPruning extends RuntimePruning {
     compare.put("high", "9");
     Map wire = new HashMap();
     wire.put("count", Integer.valueOf(1));
+    wire.put("values", Integer.valueOf(1));
     wire.put("key", compare.get("a"));
     wire.put("most", Integer.valueOf(1));
     wire.put("compare", compare);
