@@ -91,6 +91,7 @@ public final class SubqueryPruning extends RuntimePruning {
     Map wire = new HashMap();
     wire.put("count", Integer.valueOf(1));
     wire.put("values", Integer.valueOf(1));
+    wire.put("at_least", Integer.valueOf(1));
     wire.put("key", compare.get("a"));
     wire.put("most", Integer.valueOf(1));
     wire.put("compare", compare);
