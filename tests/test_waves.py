@@ -423,8 +423,8 @@ def test_whatever_breaks_at_run_time_the_query_runs(
         case "detached":
             pruner.detach()
         case "forgotten":
-            for entry in list(pruner._registry._entries):
-                del pruner._registry._entries[entry]
+            for entry in pruner._registry._entries.values():
+                pruner._registry._entries.pop(entry.source.fingerprint)
         case "raises" | "nonsense" | "late":
             monkeypatch.setattr(RuntimeAnswers, "answer", instead)
     if broken == "late":

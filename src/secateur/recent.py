@@ -54,11 +54,11 @@ class Recent(Generic[K, V]):
             self._weight += self._weigh(value)
             self.trim(least=least)
 
-    def setdefault(self, key: K, make: Callable[[], V]) -> V:
-        """The value, made now if there is none."""
+    def setdefault(self, key: K, make: Callable[[], V], *, least: int = 1) -> V:
+        """The value, made now if there is none; see :meth:`put` for ``least``."""
         with self._lock:
             if key not in self._entries:
-                self.put(key, make())
+                self.put(key, make(), least=least)
             self._entries.move_to_end(key)
             return self._entries[key]
 
@@ -82,3 +82,8 @@ class Recent(Generic[K, V]):
         """All entries, the one that was not used for longest first."""
         with self._lock:
             return list(self._entries.items())
+
+    def values(self) -> list[V]:
+        """Their values, in the same order."""
+        with self._lock:
+            return list(self._entries.values())

@@ -11,6 +11,7 @@ import pytest
 from tests.fixtures import SparkProcess
 from tests.object_stores.scenario import FILES, ODD
 
+pytestmark = pytest.mark.long  # it builds the server with Go, and loads Hadoop's part for S3
 Facts = dict[str, Any]
 
 

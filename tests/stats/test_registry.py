@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from secateur.errors import WireError
 from secateur.stats.formats.readers import READERS, Source
 from secateur.stats.listing import Listing
 from secateur.stats.registry import Ranges, Registry, StatisticsSettings
@@ -167,5 +168,5 @@ def test_an_unknown_source_has_nothing_to_wait_for() -> None:
     registry = admitted("a")
     assert registry.waiting("b", "t") is None
     assert registry.known("b") is None
-    with pytest.raises(KeyError):
+    with pytest.raises(WireError, match="forgotten"):
         registry.table("b", QUIET)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from secateur.errors import WireError
 from secateur.reasons import Reason
+from secateur.recent import Recent
 from secateur.stats.collect.collector import Collector, CollectReport, collect_listing, collect_ranges
 from secateur.stats.file_range_sets import SMALL
 from secateur.stats.formats.readers import PartialTable, Reader, Source, Table
@@ -77,8 +78,7 @@ class Registry:
     def __init__(self, spark: SparkSession | None, remote: RemoteFiles | None = None) -> None:
         self._spark = spark
         self._remote = None if remote is None else PatientFiles(remote)
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
-        self._lock = threading.Lock()
+        self._entries: Recent[str, _Entry] = Recent(_TABLES)
         self._one_collection = threading.Lock()
 
     def admit(self, sources: Iterable[tuple[Source, Reader]], needed: Collection[str]) -> set[str]:
@@ -86,41 +86,40 @@ class Registry:
 
         Those that were not used for longest are forgotten, but none that is needed now.
         """
-        with self._lock:
-            for source, reader in sources:
-                self._entries.setdefault(source.fingerprint, _Entry(source, reader))
-            for fingerprint in needed:
-                if fingerprint in self._entries:
-                    self._entries.move_to_end(fingerprint)
-            while len(self._entries) > max(_TABLES, len(needed)):
-                self._entries.popitem(last=False)
-            return {fingerprint for fingerprint in needed if fingerprint not in self._entries}
+        new = list(sources)
+        for source, reader in new:
+            self._entries.setdefault(source.fingerprint, partial(_Entry, source, reader), least=_TABLES + len(new))
+        missing = {fingerprint for fingerprint in needed if self._entries.get(fingerprint) is None}
+        self._entries.trim(least=len(needed))
+        return missing
 
     def source(self, fingerprint: str) -> Source | None:
         """The source of that fingerprint, if it is known."""
-        with self._lock:
-            entry = self._entries.get(fingerprint)
+        entry = self._entries.peek(fingerprint)
         return None if entry is None else entry.source
 
     def relatives(self, needed: Collection[str]) -> list[str]:
         """The known sources that are other versions of the needed ones: alike up to an ``@`` in the fingerprint."""
         families = {fingerprint.partition("@")[0] for fingerprint in needed if "@" in fingerprint}
-        with self._lock:
-            return [known for known in self._entries if known.partition("@")[0] in families]
+        return [known for known, _ in self._entries.items() if known.partition("@")[0] in families]
 
     def table(self, fingerprint: str, settings: StatisticsSettings) -> Table:
         """The statistics of a source; if some are missing and options allow, a collection starts in the background."""
-        with self._lock:
-            entry = self._entries[fingerprint]
+        entry = self._entry(fingerprint)
         table = self._load(entry, settings)
         if settings.collect and table.missing.any():
             self._start(entry, settings)
         return table
 
+    def _entry(self, fingerprint: str) -> _Entry:
+        entry = self._entries.peek(fingerprint)
+        if entry is None:
+            raise WireError(f"so many tables are read at once that the statistics of {fingerprint} were forgotten")
+        return entry
+
     def known(self, fingerprint: str) -> Table | None:
         """The statistics of a source, if they are loaded."""
-        with self._lock:
-            entry = self._entries.get(fingerprint)
+        entry = self._entries.peek(fingerprint)
         return entry.table if entry is not None else None
 
     def extend(self, part: dict[str, Any], settings: StatisticsSettings) -> None:
@@ -131,8 +130,7 @@ class Registry:
 
     def waiting(self, fingerprint: str, name: str) -> Reason | None:
         """Why files of the source have no statistics, None if all have."""
-        with self._lock:
-            entry = self._entries.get(fingerprint)
+        entry = self._entries.peek(fingerprint)
         if entry is None or entry.table is None:
             return None
         missing = int(entry.table.missing.sum())
@@ -171,8 +169,7 @@ class Registry:
         ``part`` is what the JVM says of the files of a table that is loaded in parts.
         """
         self.admit(((source, reader),), (source.fingerprint,))
-        with self._lock:
-            entry = self._entries[source.fingerprint]
+        entry = self._entry(source.fingerprint)
         if self._remote is not None:
             self._remote.forgive()
         with entry.lock:
@@ -183,9 +180,8 @@ class Registry:
         """Waits until no collection is under way."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            with self._lock:
-                if not any(e.collecting for e in self._entries.values()):
-                    return
+            if not any(entry.collecting for entry in self._entries.values()):
+                return
             time.sleep(0.02)
 
     def _place(self, entry: _Entry, settings: StatisticsSettings) -> bool:

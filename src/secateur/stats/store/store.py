@@ -12,13 +12,14 @@ import logging
 import math
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.recent import Recent
 from secateur.stats.collect.footers import FIXED, OPTIONAL, decode_key, split_path
 from secateur.stats.listing import Listing
 from secateur.stats.remote_files import PatientFiles, StorageError
@@ -295,18 +296,11 @@ def stores_for(
 
 
 # One object for one place: what it has read and verified serves every listing of the table.
-_OPEN: OrderedDict[tuple[str, str | None, PatientFiles | None], Store] = OrderedDict()
-_OPENING = threading.Lock()
+_OPEN: Recent[tuple[str, str | None, PatientFiles | None], Store] = Recent(64)
 
 
 def _open(base: str, directory: str | None, files: PatientFiles | None) -> Store:
-    key = (base, directory, files)
-    with _OPENING:
-        store = _OPEN.get(key) or _OPEN.setdefault(key, Store(base, directory, files))
-        _OPEN.move_to_end(key)
-        while len(_OPEN) > 64:
-            _OPEN.popitem(last=False)
-        return store
+    return _OPEN.setdefault((base, directory, files), partial(Store, base, directory, files))
 
 
 def _spellings(path: str) -> tuple[str, ...]:
