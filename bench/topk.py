@@ -16,7 +16,7 @@ Goals, stated before the numbers:
 * a mix of queries in the proportions of Snowflake's table 1, with what share of the files LIMIT and top-k pruning take
   away where they apply: beside Snowflake's 70 and 77 percent.
 
-Both sides are taken in turns, each query has run before, and answers are compared. Files of a first wave are counted
+Both sides are taken in turns, each query has run before, and answers are compared. Files of a probe are counted
 with those that are read after it. The last line is JSON with the context of the run.
 """
 

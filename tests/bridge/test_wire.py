@@ -23,7 +23,7 @@ from secateur.plan.expressions import And, Call, Column, In, Literal, Opaque, co
 from secateur.plan.nodes import Query, Scan
 from secateur.plan.types import parse_type
 from secateur.plan.values import decode_value
-from secateur.session import planner as decide
+from secateur.session import planner
 
 BIGINT = parse_type("bigint")
 A: dict[str, Any] = {"a": 1, "n": "a", "t": "bigint"}
@@ -138,7 +138,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Query]:
         seen.append(real(request))
         return seen[-1]
 
-    monkeypatch.setattr(decide, "decode_query", remember)
+    monkeypatch.setattr(planner, "decode_query", remember)
     return seen
 
 

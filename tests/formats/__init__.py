@@ -1,0 +1,1 @@
+"""Tests of Delta and Iceberg, with tables that their own connectors wrote."""

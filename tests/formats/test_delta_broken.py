@@ -99,12 +99,12 @@ def test_a_missing_file(spark: SparkSession, pruner: secateur.Pruner, table: Pat
 def test_a_python_that_fails(
     spark: SparkSession, pruner: secateur.Pruner, same: Same, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from secateur.session import planner as decide
+    from secateur.session import planner
 
     def broken(*_: object, **__: object) -> object:
         raise RuntimeError("broken on purpose")
 
-    monkeypatch.setattr(decide, "run_passes", broken)
+    monkeypatch.setattr(planner, "run_passes", broken)
     found = same(lambda: read(spark, table, "id = 250"))
     assert found.files == found.plain_files == 1
     assert [r.code for r in found.summary.reasons] == ["decide-failed"]

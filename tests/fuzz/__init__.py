@@ -1,0 +1,1 @@
+"""Random predicates, joins and orders, put to Spark and to secateur."""

@@ -22,7 +22,7 @@ NEVER_WRITTEN = {
         if interval != "interval day"
     },
 }
-"""Names that no WHERE clause brings about, with where they come from; ``tests/reason`` has them."""
+"""Names that no WHERE clause brings about, with where they come from; ``tests/evaluate`` has them."""
 
 
 def expected() -> set[str]:

@@ -31,7 +31,7 @@ from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Call, Expression, walk
 from secateur.plan.nodes import Query
 from secateur.plan.types import parse_type
-from secateur.session import planner as decide
+from secateur.session import planner
 from secateur.stats.file_stats import FileStats
 from tests.passes.results import kept
 
@@ -170,7 +170,7 @@ class Bench:
             seen.extend((query, id_, s, kept(decision, id_)) for id_, s in stats.items())
             return decision
 
-        with patch.object(decide, "run_passes", watch):
+        with patch.object(planner, "run_passes", watch):
             yield
 
     def _see(self, sql: str) -> _Seen | None:

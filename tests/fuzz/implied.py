@@ -23,9 +23,9 @@ from pyspark.sql import SparkSession
 import secateur
 from secateur.decision.parts import AddPredicate
 from secateur.passes import run_passes
-from secateur.passes.filter import implied_predicates as implied_pass
+from secateur.passes.filter import implied_predicates
 from secateur.plan.expressions import Column, Compare, Expression, IsNull, Literal, Or
-from secateur.session import planner as decide
+from secateur.session import planner
 from tests.fuzz.__main__ import session
 from tests.fuzz.campaign import setting_of
 from tests.fuzz.generate import Generator
@@ -47,7 +47,7 @@ class Tally:
         return f"{self.asked} asked, {self.implied} imply something, {self.run} run, {len(self.wrong)} wrong"
 
 
-@patch.object(implied_pass, "PAGE_ROWS", -1)  # also of small files, in which there is nothing to skip
+@patch.object(implied_predicates, "PAGE_ROWS", -1)  # also of small files, in which there is nothing to skip
 def check(bench: Bench, conditions: Sequence[str], tally: Tally, *, run: int) -> None:
     """Adds the conditions to the tally; ``run``: how many of them are run as queries."""
     bench.spark.conf.set("spark.secateur.passes", "implied_predicates")
@@ -100,7 +100,7 @@ def _implied(bench: Bench, condition: str) -> list[Expression]:
         return decision
 
     try:
-        with patch.object(decide, "run_passes", watch):
+        with patch.object(planner, "run_passes", watch):
             bench.pruner.explain(f"SELECT * FROM {bench.view} WHERE {condition}")
     except PySparkException:
         return []

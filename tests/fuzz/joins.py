@@ -26,7 +26,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur.passes.joins import join_keys as keys
+from secateur.passes.joins import join_keys
 from tests.fuzz.__main__ import session
 
 _REFUSED = (PySparkException, Py4JJavaError)
@@ -332,7 +332,7 @@ def main() -> None:
     spark = session()
     pruner = secateur.attach(spark, {"stats.auto": False, "budget.ms": 60_000, "filter.budget.ms": 60_000})
     tally = Tally()
-    keys.WORTH = 0  # these tables are too small for a subquery to pay
+    join_keys.WORTH = 0  # these tables are too small for a subquery to pay
     with tempfile.TemporaryDirectory() as folder:
         tables = write_tables(spark, Path(folder), seed)
         for number in range(0, count, 10):

@@ -2,7 +2,7 @@
 
 ``python -m tests.fuzz.ordered 500`` runs five hundred of them; the second argument is the seed. Each round has a lake
 (:mod:`tests.fuzz.formats`) and settings of its own, each query (:mod:`tests.fuzz.sorted_queries`) its own choice of
-techniques. A first wave is taken wherever there can be one, whatever it costs.
+techniques. A probe is made wherever there can be one, whatever it costs.
 
 Where ties leave open which rows come out, what is determined is compared (the sort keys, in order), and the rows
 have to be among those that come out without the limit.
@@ -27,8 +27,8 @@ from pyspark.sql import SparkSession
 from tools.sessions import local_session
 
 import secateur
-from secateur.passes.joins import join_keys as keys
-from secateur.passes.limits import topk_probe as waves
+from secateur.passes.joins import join_keys
+from secateur.passes.limits import topk_probe
 from secateur.session.options import PASS_NAMES
 from tests.fuzz.campaign import setting_of
 from tests.fuzz.formats import write_lake
@@ -139,9 +139,9 @@ def _problem(
 
 
 @contextmanager
-def waves_always() -> Iterator[None]:
+def probes_always() -> Iterator[None]:
     """Whatever is asked at run time is worth it: these tables are small."""
-    with patch.object(waves, "WORTH", 0), patch.object(keys, "WORTH", 0):
+    with patch.object(topk_probe, "WORTH", 0), patch.object(join_keys, "WORTH", 0):
         yield
 
 
@@ -165,13 +165,13 @@ def round_of(
     queries = Queries(rng, lambda: str(generator.predicates(1)[0]), any_case=not cased)
     more = {"spark.sql.adaptive.enabled": str(adaptive).lower(), "spark.sql.caseSensitive": str(cased).lower()}
     said = f"{setting}, nasty={nasty}, adaptive={adaptive}, cased={cased}"
-    with setting.of(spark), settings(spark, more), waves_always():
+    with setting.of(spark), settings(spark, more), probes_always():
         for _ in range(count):
             question, likely = queries.question(), rng.choice((0.01, 0.3, 1.0))
             chosen = rng.choice(_FOR_ORDER if question.kind == "order" else _TECHNIQUES)
             spark.conf.set("spark.secateur.passes", chosen or ",".join(PASS_NAMES))
             known = len(tally.wrong)
-            with patch.object(waves, "MATCHING", likely):
+            with patch.object(topk_probe, "MATCHING", likely):
                 check(spark, pruner, question, tally)
             if len(tally.wrong) > known:
                 where = f"seed {seed} round {number}, {said}, passes {chosen or 'all'}, query {tally.run}"

@@ -196,7 +196,7 @@ class Queries:
         if roll < (0.65 if self.likely else 0.5):
             return ""
         if self.likely:
-            # What all rows of some files satisfy, and what a first wave is for.
+            # What all rows of some files satisfy, and what a probe is for.
             ids = (f"id < {at + 60}", f"id >= {at}", f"id BETWEEN {at} AND {at + 120}")
             some = (*ids, "g IS NOT NULL", "v <> 3", "v > 1")
             return f" WHERE {self.random.choice(some)}"

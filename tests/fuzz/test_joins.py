@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur.passes.joins import join_keys as keys
+from secateur.passes.joins import join_keys
 from secateur.plan.join_kinds import JOIN_KINDS
 from tests.fuzz.joins import Tally, check, trees, write_tables
 
@@ -17,7 +17,7 @@ def run(
     spark: SparkSession, pruner: secateur.Pruner, folder: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> Tally:
     tally = Tally()
-    monkeypatch.setattr(keys, "WORTH", 0)  # these tables are too small for a subquery to pay
+    monkeypatch.setattr(join_keys, "WORTH", 0)  # these tables are too small for a subquery to pay
     check(spark, pruner, trees("test", write_tables(spark, folder, "test"), count), tally)
     return tally
 

@@ -1,1 +1,1 @@
-"""Tests of the techniques."""
+"""Tests of the techniques, on plans and statistics as values."""

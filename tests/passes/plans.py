@@ -51,7 +51,7 @@ from secateur.plan.propagation import Propagation
 from secateur.plan.types import parse_type
 from secateur.stats.file_range_sets import FileRangeSets
 from secateur.stats.file_stats import FileStats
-from tests.reason.language import ColumnEntry, Entry, file_stats
+from tests.evaluate.language import ColumnEntry, Entry, file_stats
 
 INT = parse_type("int")
 KINDS = ("Inner", "LeftOuter", "RightOuter", "FullOuter", "LeftSemi", "LeftAnti", "ExistenceJoin")

@@ -14,8 +14,8 @@ from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import Alias, Column, Expression
 from secateur.plan.nodes import Filter, Opaque, Plan, Project, Query, Scan
 from secateur.stats.file_stats import FileStats
+from tests.evaluate.language import columns_of, entry, file_stats, predicate, references
 from tests.passes.results import all_kept
-from tests.reason.language import columns_of, entry, file_stats, predicate, references
 
 FIXTURES = Path(__file__).with_name("filter")
 

@@ -16,8 +16,8 @@ from secateur.plan.nodes import Filter, Opaque, Project, Query, Scan, Settings
 from secateur.plan.types import BOOLEAN
 from secateur.reasons import Reason
 from secateur.stats.file_stats import BLOCK
+from tests.evaluate.language import columns_of, entry, file_stats, predicate, references
 from tests.passes.results import kept
-from tests.reason.language import columns_of, entry, file_stats, predicate, references
 
 COLUMNS = columns_of("x int")
 SCAN = Scan(1, "t", "parquet", "", COLUMNS)

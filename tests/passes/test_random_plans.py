@@ -18,7 +18,7 @@ from secateur.plan.nodes import Query
 from tests.passes.plans import World
 from tests.passes.results import all_kept
 
-DIPS = tuple(technique for technique in PASSES if technique.name == "join_ranges")
+JOIN_RANGES = tuple(technique for technique in PASSES if technique.name == "join_ranges")
 
 
 def wrong_plans(seed: str, count: int, *, by_row: bool = False) -> tuple[list[str], int]:
@@ -27,7 +27,7 @@ def wrong_plans(seed: str, count: int, *, by_row: bool = False) -> tuple[list[st
     for number in range(count):
         world = World(Random(f"{seed} {number}"), by_row)
         query = Query(number, "late", world.plan)
-        decision = run_passes(query, world.stats, passes=DIPS, tuning=Tuning(filter_seconds=600))
+        decision = run_passes(query, world.stats, passes=JOIN_RANGES, tuning=Tuning(filter_seconds=600))
         failed = [r.text for scan in decision.values() for r in scan.reasons if r.code == "pass-failed"]
         if failed:
             wrong.append(f"{number}: {failed}\n{query}")

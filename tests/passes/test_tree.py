@@ -29,9 +29,9 @@ from secateur.plan.expressions import And, Call, Expression, Literal, Not, Or, c
 from secateur.plan.nodes import Filter, Query, Scan
 from secateur.plan.types import BOOLEAN
 from secateur.stats.file_stats import FileStats
+from tests.evaluate.generate import COLUMNS, Generator
+from tests.evaluate.language import columns_of, entry, file_stats, predicate, references
 from tests.passes.results import kept
-from tests.reason.generate import COLUMNS, Generator
-from tests.reason.language import columns_of, entry, file_stats, predicate, references
 
 BY_ID = {c.id: c for c in COLUMNS}
 DEFAULT = Tuning()

@@ -1,0 +1,1 @@
+"""Tests of what surrounds the library: documentation, demo, measurements, the tests themselves."""

@@ -1,0 +1,1 @@
+"""Tests of the handle, and of what happens when something breaks."""

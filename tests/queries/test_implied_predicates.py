@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tools.spark_metrics import rows_read
 
 import secateur
-from secateur.passes.filter import implied_predicates as implied
+from secateur.passes.filter import implied_predicates
 from tests.fixtures import Same
 from tests.fuzz.regressions import settings
 
@@ -47,7 +47,7 @@ def sorted_table() -> pa.Table:
 @pytest.fixture(autouse=True)
 def small_files_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is implied is right of any file, also of those in which there is nothing to skip."""
-    monkeypatch.setattr(implied, "PAGE_ROWS", -1)
+    monkeypatch.setattr(implied_predicates, "PAGE_ROWS", -1)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from secateur.evaluate import in_lists as membership
+from secateur.evaluate import in_lists
 from secateur.evaluate.in_lists import listed, search, some_outside, some_within
 from secateur.evaluate.value_range import Bound
 from secateur.plan.types import parse_type
@@ -41,7 +41,7 @@ def bounds(rng: Random, values: list[Any], domain: pa.DataType) -> tuple[list[tu
 def check(values: list[Any], pairs: list[tuple[Any, Any]], low: Bound, high: Bound, type_: str) -> None:
     prepared = listed(values, parse_type(type_))
     within = np.broadcast_to(some_within(prepared, low, high), len(pairs))
-    with patch.object(membership, "_LITTLE", 0):
+    with patch.object(in_lists, "_LITTLE", 0):
         assert (np.broadcast_to(some_within(prepared, low, high), len(pairs)) == within).all()
     outside = np.broadcast_to(some_outside(prepared, low, high), len(pairs))
     for at, (least, most) in enumerate(pairs):

@@ -30,7 +30,7 @@ from secateur.plan.expressions import (
     Value,
 )
 from secateur.plan.types import BOOLEAN, DataType
-from tests.reason.language import ColumnEntry, Entry, columns_of
+from tests.evaluate.language import ColumnEntry, Entry, columns_of
 
 COLUMNS = columns_of(
     "i int, l bigint, f float, d double, c decimal(10,2), s string, b boolean, day date, at timestamp, j int"

@@ -10,8 +10,8 @@ from secateur.passes.tuning import Tuning
 from secateur.plan.expressions import Alias, Call, Expression
 from secateur.plan.expressions import Opaque as OpaqueExpression
 from secateur.plan.nodes import Filter, Limit, Opaque, Plan, Project, Query, Scan
+from tests.evaluate.language import columns_of, entry, file_stats, predicate, references
 from tests.passes.results import kept
-from tests.reason.language import columns_of, entry, file_stats, predicate, references
 
 COLUMNS = columns_of("x int")
 SCAN = Scan(1, "t", "parquet", "", COLUMNS)

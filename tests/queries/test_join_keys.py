@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tools.spark_metrics import rows_read
 
 import secateur
-from secateur.passes.joins import join_keys as keys
+from secateur.passes.joins import join_keys
 from secateur.passes.limits.runtime_row_filter import row_filter as compared_rows
 from secateur.report.summary import ScanSummary, Summary
 from tests.fixtures import Same
@@ -25,8 +25,8 @@ FACT = 40
 @pytest.fixture(autouse=True)
 def always_worth(monkeypatch: pytest.MonkeyPatch) -> None:
     """These tables are too small for a subquery to pay."""
-    monkeypatch.setattr(keys, "JOB_SECONDS", 0.0)
-    monkeypatch.setattr(keys, "WORTH", 0.1)
+    monkeypatch.setattr(join_keys, "JOB_SECONDS", 0.0)
+    monkeypatch.setattr(join_keys, "WORTH", 0.1)
 
 
 @pytest.fixture(scope="module", params=FORMATS)
@@ -91,7 +91,7 @@ def test_keys_choose_files(spark: SparkSession, same: Same, star: str) -> None:
 def test_a_map_of_bits_tells_many_keys(
     spark: SparkSession, same: Same, star: str, adaptive: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keys, "FEW", 1)
+    monkeypatch.setattr(join_keys, "FEW", 1)
     before = spark.conf.get("spark.sql.adaptive.enabled")
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
     try:
@@ -119,7 +119,7 @@ def test_the_least_and_greatest_key_skip_row_groups(
         read = []
         for way in (compared_rows, lambda *_: None):
             with monkeypatch.context() as patched:
-                patched.setattr(keys, "row_filter", way)
+                patched.setattr(join_keys, "row_filter", way)
                 frame = spark.sql(f"SELECT many.k FROM many JOIN few ON {on} WHERE {few}")
                 assert sorted(row.k for row in frame.collect()) == [717, 1717]
                 read.append(rows_read(frame))
@@ -192,8 +192,8 @@ def test_keys_of_one_table_feed_the_next(spark: SparkSession, same: Same, star: 
 def test_it_does_not_pay_for_small_tables(
     spark: SparkSession, same: Same, star: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keys, "JOB_SECONDS", 0.15)
-    monkeypatch.setattr(keys, "WORTH", 3)
+    monkeypatch.setattr(join_keys, "JOB_SECONDS", 0.15)
+    monkeypatch.setattr(join_keys, "WORTH", 3)
     query = "SELECT f_key, name FROM fact JOIN dim ON f_key = key WHERE name LIKE '%71%' AND name LIKE '9%'"
     assert not fact_of(same(lambda: spark.sql(query)).summary).runtime
 
@@ -204,7 +204,7 @@ def test_when_nobody_answers_all_files_are_read(
     def broken(*_: object) -> None:
         raise RuntimeError("broken on purpose")
 
-    monkeypatch.setattr(keys.JoinKeys, "condition", broken)
+    monkeypatch.setattr(join_keys.JoinKeys, "condition", broken)
     query = "SELECT f_key, name FROM fact JOIN dim ON f_key = key WHERE name LIKE '%71%' AND name LIKE '9%'"
     row_filter = same(lambda: spark.sql(query))
     assert "broken on purpose" in str(row_filter.summary)
@@ -216,7 +216,7 @@ def test_a_file_without_statistics_is_read(
     spark: SparkSession, same: Same, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     """The only partner lies in it, and beside all that is known of the other files."""
-    monkeypatch.setattr(keys, "FEW", few)
+    monkeypatch.setattr(join_keys, "FEW", few)
     (tmp_path / "fact").mkdir()
     for at in range(6):
         ids = pa.table({"f_key": list(range(10 * at, 10 * at + 10))})

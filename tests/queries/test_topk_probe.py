@@ -1,4 +1,4 @@
-"""ORDER BY … LIMIT at run time: a first wave of files tells where the first rows end, and the rest is hardly read."""
+"""ORDER BY … LIMIT at run time: a probe of a few files tells where the first rows end, and the rest is hardly read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tools.spark_metrics import files_read, rows_read
 
 import secateur
-from secateur.passes.limits import topk_probe as waves
+from secateur.passes.limits import topk_probe
 from secateur.passes.limits.runtime_row_filter import row_filter as compared_rows
 from secateur.session.runtime_answers import RuntimeAnswers
 from tests.fixtures import Same, SparkProcess
@@ -47,7 +47,7 @@ def columns(i: int) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def home(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same rows in three formats, Delta with deletion vectors, Iceberg with delete files."""
-    folder = tmp_path_factory.mktemp("waves")
+    folder = tmp_path_factory.mktemp("probed")
     (folder / "t").mkdir()
     for i in range(FILES):
         pq.write_table(pa.table(columns(i)), folder / "t" / f"{i:02d}.parquet")
@@ -59,10 +59,10 @@ def home(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     rows.write.format("delta").mode("append").save(str(folder / "delta"))
     spark.sql(f"DELETE FROM delta.`{folder / 'delta'}` WHERE id % 300 = 203")
-    rows.writeTo("ice.tests.waves").using("iceberg").tableProperty("format-version", "2").tableProperty(
+    rows.writeTo("ice.tests.probed").using("iceberg").tableProperty("format-version", "2").tableProperty(
         "write.delete.mode", "merge-on-read"
     ).createOrReplace()
-    spark.sql("DELETE FROM ice.tests.waves WHERE id % 300 = 203")
+    spark.sql("DELETE FROM ice.tests.probed WHERE id % 300 = 203")
     few = pa.table({"k": pa.array(range(0, FILES * ROWS, 150)), "label": [f"l{v % 5}" for v in range(267)]})
     (folder / "few").mkdir()
     pq.write_table(few, folder / "few" / "0.parquet")
@@ -72,7 +72,7 @@ def home(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def table(spark: SparkSession, pruner: secateur.Pruner, home: Path) -> Iterator[Path]:
-    """Files are reckoned to be slow, so that a wave pays."""
+    """Files are reckoned to be slow, so that a probe pays."""
     spark.conf.set("spark.secateur.filter.file.ms", "1000")
     spark.read.parquet(str(home / "t")).createOrReplaceTempView("t")
     spark.read.parquet(str(home / "few")).createOrReplaceTempView("few")
@@ -118,7 +118,7 @@ def test_every_type_and_order(
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_every_format(spark: SparkSession, pruner: secateur.Pruner, table: Path, name: str, adaptive: str) -> None:
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
-    source = {"t": "t", "delta": f"delta.`{table.parent / 'delta'}`", "iceberg": "ice.tests.waves"}[name]
+    source = {"t": "t", "delta": f"delta.`{table.parent / 'delta'}`", "iceberg": "ice.tests.probed"}[name]
     for sql in (
         f"SELECT * FROM {source} WHERE y = 3 ORDER BY id DESC LIMIT 5",
         f"SELECT s, ts FROM {source} WHERE y * 2 = 6 ORDER BY ts, s LIMIT 3 OFFSET 2",
@@ -162,7 +162,7 @@ def test_how_many_files_are_left(
 
 @pytest.mark.parametrize("broadcast", ["10MB", "-1"])
 @pytest.mark.parametrize(
-    ("sql", "waves"),
+    ("sql", "probes"),
     [
         ("SELECT id, label FROM t JOIN few ON id = k WHERE label > 'l1' ORDER BY id DESC LIMIT 3", True),
         ("SELECT id, label FROM t LEFT JOIN few ON id = k WHERE y = 3 ORDER BY id DESC LIMIT 3", True),
@@ -176,12 +176,12 @@ def test_how_many_files_are_left(
     ],
 )
 def test_joins(
-    spark: SparkSession, pruner: secateur.Pruner, table: Path, sql: str, waves: bool, broadcast: str
+    spark: SparkSession, pruner: secateur.Pruner, table: Path, sql: str, probes: bool, broadcast: str
 ) -> None:
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", broadcast)
     row_filter(spark, pruner, sql)
     done = step(pruner)
-    assert (done is not None) == waves, str(pruner.last)
+    assert (done is not None) == probes, str(pruner.last)
     if done is not None:
         assert done.files_after is not None
         assert done.files_after <= 2
@@ -192,10 +192,10 @@ def test_joins(
 def test_spark_prunes_by_the_other_side(
     spark: SparkSession, pruner: secateur.Pruner, table: Path, name: str, broadcast: str, adaptive: str
 ) -> None:
-    """A wave is read with the subqueries that Spark adds for dynamic pruning, as the query is."""
+    """A probe is read with the subqueries that Spark adds for dynamic pruning, as the query is."""
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", broadcast)
-    source, by = ("ice.tests.waves", "id = k") if name == "iceberg" else ("parts", "part = k DIV 10000")
+    source, by = ("ice.tests.probed", "id = k") if name == "iceberg" else ("parts", "part = k DIV 10000")
     if name == "t" and not (table.parent / "parts").exists():
         rows = spark.read.parquet(str(table)).selectExpr("*", "id DIV 10000 AS part").repartitionByRange(8, "id")
         rows.write.partitionBy("part").parquet(str(table.parent / "parts"))
@@ -213,7 +213,7 @@ def test_spark_prunes_by_the_other_side(
 
 
 @pytest.mark.parametrize(
-    ("sql", "waves"),
+    ("sql", "probes"),
     [
         ("SELECT day, count(*), max(y) FROM t WHERE y < 50 GROUP BY day ORDER BY day DESC LIMIT 3", True),
         ("SELECT day, tie, sum(id) FROM t WHERE y < 50 GROUP BY day, tie ORDER BY day, tie LIMIT 3", True),
@@ -226,11 +226,11 @@ def test_spark_prunes_by_the_other_side(
     ],
 )
 def test_groups_and_others(
-    spark: SparkSession, pruner: secateur.Pruner, table: Path, same: Same, sql: str, waves: bool
+    spark: SparkSession, pruner: secateur.Pruner, table: Path, same: Same, sql: str, probes: bool
 ) -> None:
     same(lambda: spark.sql(sql))
     done = step(pruner)
-    assert (done is not None) == waves, str(pruner.last)
+    assert (done is not None) == probes, str(pruner.last)
     if done is not None:
         assert done.files_after == 1
     elif "LIMIT" in sql:
@@ -272,7 +272,7 @@ def test_the_boundary_skips_row_groups(
         read = []
         for way in (compared_rows, lambda *_: None):
             with monkeypatch.context() as patched:
-                patched.setattr(waves, "row_filter", way)
+                patched.setattr(topk_probe, "row_filter", way)
                 frame = spark.sql(f"SELECT * FROM t WHERE y = 3 ORDER BY {key} LIMIT 3")
                 read.append((frame.collect(), rows_read(frame)))
         assert read[0][0] == read[1][0], key
@@ -320,13 +320,13 @@ def test_the_hidden_column_stays_hidden(spark: SparkSession, pruner: secateur.Pr
 
 def test_partitioned_and_bucketed_tables(spark: SparkSession, pruner: secateur.Pruner, table: Path, same: Same) -> None:
     with pruner.paused():
-        spark.sql("DROP TABLE IF EXISTS waves_p")
-        spark.sql("DROP TABLE IF EXISTS waves_b")
+        spark.sql("DROP TABLE IF EXISTS probed_p")
+        spark.sql("DROP TABLE IF EXISTS probed_b")
         rows = spark.table("t").select("id", "y", "s", "tie")
-        rows.repartitionByRange(20, "id").write.partitionBy("tie").saveAsTable("waves_p")
-        rows.repartitionByRange(10, "id").write.bucketBy(2, "id").saveAsTable("waves_b")
+        rows.repartitionByRange(20, "id").write.partitionBy("tie").saveAsTable("probed_p")
+        rows.repartitionByRange(10, "id").write.bucketBy(2, "id").saveAsTable("probed_b")
     try:
-        for name in ("waves_p", "waves_b"):
+        for name in ("probed_p", "probed_b"):
             secateur.collect(spark, name)
             sql = f"SELECT id, s, tie FROM {name} WHERE y = 3 AND tie > 1 ORDER BY s DESC LIMIT 3"
             found = same(partial(spark.sql, sql))
@@ -337,8 +337,8 @@ def test_partitioned_and_bucketed_tables(spark: SparkSession, pruner: secateur.P
             assert done.files_before is not None
             assert done.files_after < done.files_before
     finally:
-        spark.sql("DROP TABLE waves_p")
-        spark.sql("DROP TABLE waves_b")
+        spark.sql("DROP TABLE probed_p")
+        spark.sql("DROP TABLE probed_b")
 
 
 def test_a_file_without_statistics_is_read(
@@ -406,7 +406,7 @@ def test_a_rewritten_file_is_read(spark: SparkSession, pruner: secateur.Pruner, 
 def test_whatever_breaks_at_run_time_the_query_runs(
     spark: SparkSession, pruner: secateur.Pruner, table: Path, monkeypatch: pytest.MonkeyPatch, broken: str, name: str
 ) -> None:
-    source = {"t": "t", "delta": f"delta.`{table.parent / 'delta'}`", "iceberg": "ice.tests.waves"}[name]
+    source = {"t": "t", "delta": f"delta.`{table.parent / 'delta'}`", "iceberg": "ice.tests.probed"}[name]
     sql = f"SELECT id, s FROM {source} WHERE y = 3 ORDER BY id DESC LIMIT 5"
     with pruner.paused():
         expected = spark.sql(sql).collect()
@@ -446,7 +446,7 @@ CONNECTED = {
     "SELECT id, s FROM parquet.`{}` ORDER BY id DESC LIMIT 3": 1,
     "SELECT id FROM parquet.`{}` WHERE y = 3 ORDER BY id DESC LIMIT 3": 1,
     "SELECT * FROM (SELECT id, rank() OVER (PARTITION BY tie ORDER BY id) AS n FROM parquet.`{}`) WHERE n <= 3": 10,
-    "SELECT id FROM ice.tests.waves WHERE y = 3 ORDER BY id LIMIT 3": 1,
+    "SELECT id FROM ice.tests.probed WHERE y = 3 ORDER BY id LIMIT 3": 1,
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from secateur.evaluate.evaluator import evaluate
-from tests.reason.language import columns_of, entry, file_stats, predicate, references
+from tests.evaluate.language import columns_of, entry, file_stats, predicate, references
 
 CASES = r"""
 # comparisons, both orders

@@ -8,13 +8,13 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from secateur.evaluate import constant_folding as constants
+from secateur.evaluate import constant_folding
 from secateur.evaluate.known_rows import rows_by
 from secateur.passes.filter.tree import PruningTree
 from secateur.plan.expressions import conjuncts
 from secateur.stats.file_stats import FileStats
-from tests.passes.test_ranged import with_ranges
-from tests.reason.generate import COLUMNS, Generator, Row, truth
+from tests.evaluate.generate import COLUMNS, Generator, Row, truth
+from tests.passes.test_range_sets import with_ranges
 
 BY_ID = {c.id: c for c in COLUMNS}
 
@@ -37,7 +37,7 @@ def test_rows_are_judged_as_if_each_had_been_asked_about(seed: int) -> None:
     for _ in range(10):
         predicate = tuple(conjuncts(draw.predicate()))
         once = PruningTree(predicate, BY_ID).entries(stats, alive)
-        with patch.object(constants, "_REPEATS", len(rows) + 1):
+        with patch.object(constant_folding, "_REPEATS", len(rows) + 1):
             assert (PruningTree(predicate, BY_ID).entries(stats, alive) == once).all()
         assert all(once[at] for at, row in enumerate(rows) if alive[at] and all(truth(c, row) for c in predicate))
 
@@ -47,7 +47,7 @@ def test_many_rows_are_not_asked_about() -> None:
     for _ in range(20):
         rows, stats = table(draw)
         for column in COLUMNS:
-            found = constants.distinct_entries(stats, column)
+            found = constant_folding.distinct_entries(stats, column)
             all_ += len(rows)
             spared += 0 if found is None else len(rows) - found[0].count
     assert spared > all_ / 4

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from secateur.evaluate.range_sets import RangeSet, compact, intersection, range_set, union
 from secateur.plan.types import parse_type
 from secateur.stats.narrowest_ranges import narrowest_ranges
-from tests.reason.range_set_relations import covers, grown
+from tests.evaluate.range_set_relations import covers, grown
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 FEW = st.integers(-30, 30)

@@ -1,4 +1,4 @@
-"""Texts compared by their heads compare as bytes do."""
+"""Texts compared by their prefix keys compare as bytes do."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tools.examples import PAGES, alike, has_examples, make_lake, outputs
 import secateur
 from secateur.session.options import NAMES, Options, as_text, parse_option
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if has_examples(p)], ids=lambda p: str(p.relative_to(ROOT)))

@@ -22,7 +22,7 @@ from secateur.bridge.decode import decode_query
 from secateur.decision.parts import Keep
 from secateur.passes import Pass
 from secateur.passes.contract import PassInput, PassResult
-from secateur.session import planner as decide
+from secateur.session import planner
 from secateur.session.planner import Planner
 from tests.fixtures import SparkProcess
 
@@ -62,7 +62,7 @@ def test_an_exception_in_a_pass(
         raise ZeroDivisionError("on purpose")
 
     real = passes.run_passes
-    monkeypatch.setattr(decide, "run_passes", lambda *a, **k: real(*a, **k, passes=(Pass("filter", broken),)))
+    monkeypatch.setattr(planner, "run_passes", lambda *a, **k: real(*a, **k, passes=(Pass("filter", broken),)))
     assert ask(spark, table) == EXPECTED
     assert "pass-failed" in codes(pruner)
     assert unpruned(pruner)
@@ -75,7 +75,7 @@ def test_a_pass_that_brings_files_back_or_answers_nonsense(
         return [(0, Keep(np.zeros(2, dtype=np.bool_)))]
 
     real = passes.run_passes
-    monkeypatch.setattr(decide, "run_passes", lambda *a, **k: real(*a, **k, passes=(Pass("filter", nonsense),)))
+    monkeypatch.setattr(planner, "run_passes", lambda *a, **k: real(*a, **k, passes=(Pass("filter", nonsense),)))
     assert ask(spark, table) == EXPECTED
     assert "pass-failed" in codes(pruner)
 
@@ -86,7 +86,7 @@ def test_an_exception_in_the_decoder(
     def broken(request: Any) -> Any:
         raise KeyError("on purpose")
 
-    monkeypatch.setattr(decide, "decode_query", broken)
+    monkeypatch.setattr(planner, "decode_query", broken)
     assert ask(spark, table) == EXPECTED
     assert "decide-failed" in codes(pruner)
     assert unpruned(pruner)
@@ -96,7 +96,7 @@ def test_a_plan_that_cannot_be_decoded(
     spark: SparkSession, pruner: secateur.Pruner, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = decode_query
-    monkeypatch.setattr(decide, "decode_query", lambda request: real({**request, "plan": {"n": "Filter"}}))
+    monkeypatch.setattr(planner, "decode_query", lambda request: real({**request, "plan": {"n": "Filter"}}))
     assert ask(spark, table) == EXPECTED
     assert "decode-failed" in codes(pruner)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from secateur.evaluate.range_sets import RangeSet, compact, intersection, meets, range_set, union, values_in
 from secateur.evaluate.value_range import Bound, ValueRange
 from secateur.plan.types import parse_type
-from tests.reason.range_set_relations import covers
+from tests.evaluate.range_set_relations import covers
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "bigint": st.integers(-20, 20) | st.sampled_from([-(2**63), 2**63 - 1, 2**63 - 2]),

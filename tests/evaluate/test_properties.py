@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from secateur.evaluate.evaluator import evaluate
 from secateur.passes.filter.filter import narrow
 from secateur.plan.expressions import conjuncts
-from tests.reason.generate import COLUMNS, Generator, truth
-from tests.reason.language import file_stats
+from tests.evaluate.generate import COLUMNS, Generator, truth
+from tests.evaluate.language import file_stats
 
 BY_ID = {c.id: c for c in COLUMNS}
 thorough = settings(max_examples=200, suppress_health_check=list(HealthCheck))

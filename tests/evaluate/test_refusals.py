@@ -15,7 +15,7 @@ from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import Call, Column, Compare, Expression, In, Literal, Opaque, StartsWith, Value
 from secateur.plan.types import BOOLEAN, parse_type
 from secateur.stats.file_stats import ColumnStats, FileStats
-from tests.reason.language import columns_of, entry, file_stats
+from tests.evaluate.language import columns_of, entry, file_stats
 
 COLUMNS = columns_of("i int, day date, at timestamp, d double, c decimal(10,2), s string, h int hidden")
 FILE = "i: 1..2, day: 1..2, at: 1..2, d: 1..2, c: 1..2, s: '1'..'2', h: 1..2"

@@ -18,8 +18,8 @@ from secateur.plan.nodes import Filter, Opaque, Query, Scan, Settings
 from secateur.plan.types import DataType, parse_type
 from secateur.plan.wording import in_words
 from secateur.stats.file_stats import FileStats
+from tests.evaluate.language import columns_of, entry, file_stats, predicate, references
 from tests.passes import results
-from tests.reason.language import columns_of, entry, file_stats, predicate, references
 
 NUMBERS = "a int, b bigint, t tinyint, d double, r float, m decimal(9,2), w decimal(38,0)"
 TIMES = "day date, ts timestamp, n timestamp_ntz"

@@ -207,7 +207,7 @@ def test_joins_of_other_formats(spark: SparkSession, same: Same, tmp_path: Path,
             wide.write.format("delta").save(str(tmp_path / name))
             names[name] = f"delta.`{tmp_path / name}`"
         else:
-            names[name] = f"ice.tests.dips_{name}"
+            names[name] = f"ice.tests.joined_{name}"
             wide.writeTo(names[name]).tableProperty("write.distribution-mode", "none").createOrReplace()
     sql = f"SELECT * FROM {names['fact']} f JOIN {names['dim']} d ON fact_key = dim_key WHERE d.tens = 2"
     compared = same(lambda: spark.sql(sql))

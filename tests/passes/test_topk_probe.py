@@ -57,13 +57,13 @@ def files(low: Sequence[int | None], high: Sequence[int | None], rows: Sequence[
     return FileStats(pa.array(rows, pa.int64()), sizes, lambda column: known if column.name == "x" else None)
 
 
-def waves(plan: Plan, stats: FileStats) -> tuple[TopKProbe | None, list[str]]:
+def probes(plan: Plan, stats: FileStats) -> tuple[TopKProbe | None, list[str]]:
     known = PassInput.of(Query(1, "late", plan), {0: stats}, {0: np.ones(stats.count, np.bool_)}, SLOW)
     outcome = probe_topk(known)
     asking = parts(outcome, AskAtRuntime).get(0)
-    wave = None if asking is None else asking.predicate
-    assert wave is None or isinstance(wave, TopKProbe)
-    return wave, [part.code for _, part in outcome if isinstance(part, Reason)]
+    probe = None if asking is None else asking.predicate
+    assert probe is None or isinstance(probe, TopKProbe)
+    return probe, [part.code for _, part in outcome if isinstance(part, Reason)]
 
 
 STEPS = list(range(0, 40_000, 1000))
@@ -71,35 +71,35 @@ STEPS = list(range(0, 40_000, 1000))
 
 def test_the_files_whose_worst_value_comes_first() -> None:
     stats = files(STEPS, [v + 999 for v in STEPS], [1000] * 40)
-    wave, reasons = waves(top(Filter(ODD, SCAN)), stats)
-    assert wave is not None
-    assert np.flatnonzero(wave.files).tolist() == [36, 37, 38, 39]
+    probe, reasons = probes(top(Filter(ODD, SCAN)), stats)
+    assert probe is not None
+    assert np.flatnonzero(probe.files).tolist() == [36, 37, 38, 39]
     assert not reasons
-    wave, _ = waves(top(Filter(ODD, SCAN), descending=False), stats)
-    assert wave is not None
-    assert np.flatnonzero(wave.files).tolist() == [0, 1, 2, 3]
-    wave, _ = waves(top(SCAN), stats)  # nothing is filtered: one file holds enough rows
-    assert wave is not None
-    assert np.flatnonzero(wave.files).tolist() == [39]
+    probe, _ = probes(top(Filter(ODD, SCAN), descending=False), stats)
+    assert probe is not None
+    assert np.flatnonzero(probe.files).tolist() == [0, 1, 2, 3]
+    probe, _ = probes(top(SCAN), stats)  # nothing is filtered: one file holds enough rows
+    assert probe is not None
+    assert np.flatnonzero(probe.files).tolist() == [39]
 
 
-def test_no_wave_where_it_does_not_pay() -> None:
+def test_no_probe_where_it_does_not_pay() -> None:
     spanning = files([0] * 40, [40_000] * 40, [1000] * 40)
-    assert waves(top(Filter(ODD, SCAN)), spanning) == (None, ["probe-not-worth"])
+    assert probes(top(Filter(ODD, SCAN)), spanning) == (None, ["probe-not-worth"])
     unknown = files([None] * 40, [None] * 40, [1000] * 40)
-    assert waves(top(Filter(ODD, SCAN)), unknown) == (None, ["probe-not-worth"])
+    assert probes(top(Filter(ODD, SCAN)), unknown) == (None, ["probe-not-worth"])
     stats = files(STEPS, [v + 999 for v in STEPS], [1000] * 40)
-    assert waves(top(Filter(ODD, SCAN), 9000), stats) == (None, ["probe-not-worth"])
-    assert waves(top(Filter(ODD, SCAN), 10**6), stats) == (None, ["probe-too-large"])
-    assert waves(top(Filter(ODD, SCAN), 0), stats) == (None, [])
-    assert waves(top(Filter(ODD, SCAN), key=Y), stats) == (None, ["probe-not-worth"])
+    assert probes(top(Filter(ODD, SCAN), 9000), stats) == (None, ["probe-not-worth"])
+    assert probes(top(Filter(ODD, SCAN), 10**6), stats) == (None, ["probe-too-large"])
+    assert probes(top(Filter(ODD, SCAN), 0), stats) == (None, [])
+    assert probes(top(Filter(ODD, SCAN), key=Y), stats) == (None, ["probe-not-worth"])
 
 
 def test_rows_that_nobody_counted_are_taken_to_be_as_many_as_elsewhere() -> None:
     stats = files(STEPS, [v + 999 for v in STEPS], [1000] * 20 + [None] * 20)
-    wave, _ = waves(top(Filter(ODD, SCAN)), stats)
-    assert wave is not None
-    assert np.flatnonzero(wave.files).tolist() == [36, 37, 38, 39]
+    probe, _ = probes(top(Filter(ODD, SCAN)), stats)
+    assert probe is not None
+    assert np.flatnonzero(probe.files).tolist() == [36, 37, 38, 39]
 
 
 UDF = Opaque("PythonUDF", "the user's", BOOLEAN, (X,))
@@ -153,7 +153,7 @@ def pruned_by(other: Plan, side: Plan) -> Filter:
         (Limit(100, SCAN), False),
     ],
 )
-def test_what_a_wave_can_be_taken_through(below: Plan, found: bool) -> None:
+def test_what_a_probe_can_be_taken_through(below: Plan, found: bool) -> None:
     one = below_sort(below, SortedScan(10, 0, SortKey(X, descending=True, nulls_first=False)), Propagation())
     assert isinstance(one, SortedScan) == found, one
     if isinstance(one, SortedScan):
@@ -181,9 +181,9 @@ def test_a_filter_between_the_limit_and_the_sort_is_not_passed() -> None:
         (True, False, ["10", None, 7], "None"),
     ],
 )
-def test_what_the_wave_tells(descending: bool, nulls_first: bool, values: list[object], condition: str) -> None:
-    wave = TopKProbe(0, 10, SortKey(X, descending, nulls_first), np.ones(1, np.bool_))
-    assert str(wave.condition(values)) == condition
+def test_what_the_probe_tells(descending: bool, nulls_first: bool, values: list[object], condition: str) -> None:
+    probe = TopKProbe(0, 10, SortKey(X, descending, nulls_first), np.ones(1, np.bool_))
+    assert str(probe.condition(values)) == condition
 
 
 def test_nan_as_the_last_value_rules_out_nothing() -> None:

@@ -17,7 +17,7 @@ from secateur.decision.parts import Keep
 from secateur.passes import PASSES, Pass, run_passes
 from secateur.passes.contract import PassInput, PassResult
 from secateur.plan.nodes import Query
-from secateur.session import planner as decide
+from secateur.session import planner
 from secateur.stats.file_stats import FileStats
 
 
@@ -42,7 +42,7 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(query.stage)
         return run_passes(query, stats, **{**options, "enabled": None, "passes": passes})
 
-    monkeypatch.setattr(decide, "run_passes", run)
+    monkeypatch.setattr(planner, "run_passes", run)
     return seen
 
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur
-from secateur.passes.joins import join_keys as keys
+from secateur.passes.joins import join_keys
 from tests.fixtures import Same
 
 FILES = 20
@@ -104,8 +104,8 @@ def test_a_small_table_is_not_read_if_no_row_of_it_matches(spark: SparkSession, 
 @pytest.mark.usefixtures("star")
 def test_nobody_asks_for_keys_that_were_told(spark: SparkSession, same: Same, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless it is not sure which rows match."""
-    monkeypatch.setattr(keys, "JOB_SECONDS", 0.0)
-    monkeypatch.setattr(keys, "WORTH", 0.0)
+    monkeypatch.setattr(join_keys, "JOB_SECONDS", 0.0)
+    monkeypatch.setattr(join_keys, "WORTH", 0.0)
     spark.conf.unset("spark.secateur.passes")
     told = same(lambda: spark.sql(BY_DAY + "feast LIKE 'feast 7%'")).summary
     asked = same(lambda: spark.sql(BY_DAY + "soundex(season) = 'S165' AND weekday < 2")).summary

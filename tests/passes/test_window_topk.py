@@ -13,7 +13,7 @@ from secateur.decision.parts import Keep
 from secateur.evaluate.expression_ranges import range_of
 from secateur.evaluate.value_range import ValueRange
 from secateur.passes.contract import PassInput
-from secateur.passes.limits import window_topk as windows
+from secateur.passes.limits import window_topk
 from secateur.passes.limits.window_topk import prune_by_window_topk
 from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import Column
@@ -42,5 +42,5 @@ def test_a_bound_that_is_null_is_unknown_whoever_made_it(monkeypatch: pytest.Mon
         assert facts is not None
         return replace(facts, high=replace(facts.high, values=pa.array([b"b", b"z", None]), prefix_keys=None))
 
-    monkeypatch.setattr(windows, "range_of", careless)
+    monkeypatch.setattr(window_topk, "range_of", careless)
     assert parts(prune_by_window_topk(asked), Keep)[0].files.tolist() == [False, True, True]

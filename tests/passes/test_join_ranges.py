@@ -40,11 +40,11 @@ from secateur.plan.types import parse_type
 from secateur.report.summary import ScanSummary
 from secateur.report.text import join_lines
 from secateur.stats.file_stats import FileStats
+from tests.evaluate.language import columns_of, entry, file_stats, predicate
 from tests.passes.results import all_kept, kept, rests_on
 from tests.passes.test_filter import Case, PlanReader, _indent, read_case
-from tests.reason.language import columns_of, entry, file_stats, predicate
 
-FIXTURES = Path(__file__).with_name("dips")
+FIXTURES = Path(__file__).with_name("join_ranges")
 JOINS = ("Inner", "Cross", "LeftOuter", "RightOuter", "FullOuter", "LeftSemi", "LeftAnti", "ExistenceJoin")
 
 
@@ -134,14 +134,14 @@ DATE_DIM = (
 
 
 @pytest.mark.parametrize(
-    ("where", "satisfying", "dip", "share"),
+    ("where", "satisfying", "ranges", "share"),
     [
         ("year <= 1995", [0, 1], [(1000, 6000)], 45),
         ("year >= 2003 AND year <= 2004", [], [], 0),
         ("year > 2010", [2], [(7000, 12000)], 45),
     ],
 )
-def test_table_2(where: str, satisfying: list[int], dip: list[tuple[int, int]], share: int) -> None:
+def test_table_2(where: str, satisfying: list[int], ranges: list[tuple[int, int]], share: int) -> None:
     names = {c.name: Column(c.id, c.name, c.type) for c in DATES}
     stats = file_stats([entry(text, DATES) for text in DATE_DIM], DATES)
     scan = Scan(1, "date_dim", "parquet", "", DATES)
@@ -151,8 +151,8 @@ def test_table_2(where: str, satisfying: list[int], dip: list[tuple[int, int]], 
     assert found is not None
     values = values_in(found, np.flatnonzero(kept(decision)))
     assert values is not None
-    assert values.pairs() == dip
-    assert sum(high - low for low, high in dip) * 100 // (12000 - 1000) == share
+    assert values.pairs() == ranges
+    assert sum(high - low for low, high in ranges) * 100 // (12000 - 1000) == share
 
 
 def test_figure_4_range_sets_give_a_smaller_set() -> None:

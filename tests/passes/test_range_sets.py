@@ -25,9 +25,9 @@ from secateur.plan.types import parse_type
 from secateur.stats.file_range_sets import FileRangeSets
 from secateur.stats.file_stats import ColumnStats, FileStats
 from secateur.stats.narrowest_ranges import narrowest_ranges
+from tests.evaluate.generate import COLUMNS, Generator, Row, is_nan, truth
+from tests.evaluate.language import file_stats
 from tests.passes.results import parts
-from tests.reason.generate import COLUMNS, Generator, Row, is_nan, truth
-from tests.reason.language import file_stats
 
 SCAN = Scan(0, "t", "parquet", "", COLUMNS)
 BY_ID = {c.id: c for c in COLUMNS}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from secateur.passes.filter import implied_predicates as implied
+from secateur.passes.filter import implied_predicates
 from tests.fixtures import Same
 from tests.formats.conftest import IceTables
 
@@ -32,7 +32,7 @@ def test_readers_get_implied_conditions(
     (whole,) = same(lambda: spark.sql(query)).summary.scans
     assert not whole.implied  # twenty rows are one page: there is nothing to skip
     spark.sql(f"INSERT INTO {name} SELECT -1")  # what is known of the files is looked at anew
-    monkeypatch.setattr(implied, "PAGE_ROWS", -1)
+    monkeypatch.setattr(implied_predicates, "PAGE_ROWS", -1)
     compared = same(lambda: spark.sql(query))
     assert len(compared.rows) == 6
     assert compared.files == 2

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from secateur.evaluate.evaluator import evaluate
 from secateur.plan.expressions import Expression
-from tests.reason.generate import COLUMNS, Generator, Row, literal, sql, truth
-from tests.reason.language import file_stats
+from tests.evaluate.generate import COLUMNS, Generator, Row, literal, sql, truth
+from tests.evaluate.language import file_stats
 
 FILES, PREDICATES = 60, 150
 
