@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +20,7 @@ import secateur
 from secateur.passes.filter import implied_predicates
 from tests.fixtures import Same
 from tests.fuzz.regressions import settings
+from tests.queries.nasty_values import SCHEMA, nasty_rows
 
 ROWS = 4000
 UTC = dt.timezone.utc
@@ -191,71 +190,6 @@ def test_random_and_limited_scans_are_left_alone(spark: SparkSession, pruner: se
 
 # The same answer ------------------------------------------------------------------------------------------------------
 
-_NAN, _INF = math.nan, math.inf
-DOUBLES = [0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324, 1e308, -1e308, _INF, -_INF, 2.5, 1500.0, 1500.0000000000002, None]
-INTS = [0, 1, -1, 5, 4, 6, 100, 2**31 - 1, -(2**31), 2**31 - 5, 2**31 - 6, -(2**31) + 1, 46341, None]
-DATES = [
-    dt.date(*ymd)
-    for ymd in (
-        (1, 1, 2), (999, 12, 31), (1582, 10, 4), (1582, 10, 15), (1582, 10, 14), (1899, 12, 31), (1900, 1, 1),
-        (1969, 12, 31), (1970, 1, 1), (2023, 12, 31), (2024, 1, 1), (2024, 2, 29), (9999, 12, 30),
-    )
-]  # fmt: skip
-TIMES = [
-    *(dt.datetime(d.year, d.month, d.day, tzinfo=UTC) for d in DATES),
-    dt.datetime(2024, 3, 10, 6, 59, 59, 999999, UTC),
-    dt.datetime(2024, 3, 31, 1, 0, 0, 1, UTC),
-    dt.datetime(2024, 10, 27, 0, 30, tzinfo=UTC),
-    dt.datetime(2024, 11, 3, 5, 30, tzinfo=UTC),
-    dt.datetime(2023, 12, 31, 23, 0, tzinfo=UTC),
-    dt.datetime(2024, 12, 31, 22, 59, 59, 999500, UTC),
-]
-STRINGS = [
-    "",
-    "a",
-    "ab",
-    "abc",
-    "abd",
-    "ab\U0010ffff",
-    "ab\uffff",
-    "é",
-    "ê",
-    "è\U0010ffffz",
-    "\x00",
-    "abc\x00",
-    "z" * 70,
-]
-DECIMALS = [Decimal(v) for v in ("0.00", "-0.01", "0.01", "9999999.99", "-9999999.99", "50.00", "50.01", "-50.00")]
-
-
-def nasty_rows() -> list[dict[str, Any]]:
-    columns: list[list[Any]] = [DOUBLES, INTS, TIMES, STRINGS, DECIMALS]
-    length = max(map(len, columns))
-
-    def at(values: list[Any], i: int) -> Any:
-        return values[i % len(values)] if i < len(values) or i % 3 else None
-
-    return [
-        {
-            "i": at(INTS, i),
-            "x": at(DOUBLES, i),
-            "y": _NAN if i % 4 == 0 else at(DOUBLES, i),
-            "day": at(DATES, i),
-            "ts": at(TIMES, i),
-            "s": at(STRINGS, i),
-            "m": at(DECIMALS, i),
-        }
-        for i in range(2 * length)
-    ]
-
-
-SCHEMA = pa.schema(
-    {
-        "i": pa.int32(), "x": pa.float64(), "y": pa.float64(), "day": pa.date32(), "ts": pa.timestamp("us", "UTC"),
-        "s": pa.string(), "m": pa.decimal128(9, 2),
-    }
-)  # fmt: skip
-
 CONDITIONS = """
 i + 5 < 10
 i - 5 > 10
@@ -400,7 +334,7 @@ def test_a_file_that_got_a_nan_since(spark: SparkSession, pruner: secateur.Prune
     assert frame.where("x * 2 > 100").count() == 49
     assert _implied(pruner) == ("x > 49.99999999999999",)
     (path,) = folder.glob("*.parquet")
-    with_nan = pa.table({"x": [1.0, _NAN, 2.0]})
+    with_nan = pa.table({"x": [1.0, float("nan"), 2.0]})
     pq.write_table(with_nan, path)
     os.utime(path, ns=(1, 1_000_000_000_000_000_000))
     # Spark reads the new file under the old name; its checksum is none of Parquet's business.
