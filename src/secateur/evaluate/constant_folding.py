@@ -22,7 +22,7 @@ from secateur.evaluate.expression_ranges import Columns, EvalContext, column_sou
 from secateur.evaluate.rules import RULES
 from secateur.evaluate.rules.intervals import anything, choice, mask
 from secateur.evaluate.rules.strings import RULES as STRINGS
-from secateur.evaluate.value_range import Bound, ValueRange, to_mask, value_range
+from secateur.evaluate.value_range import Bound, ValueRange, value_range
 from secateur.evaluate.verdict import neither
 from secateur.plan.columns import ScanColumn
 from secateur.plan.expressions import (
@@ -47,6 +47,7 @@ from secateur.plan.expressions import (
     walk,
 )
 from secateur.plan.types import DataType
+from secateur.stats.arrays import to_mask
 from secateur.stats.file_stats import FileStats
 
 Ints = npt.NDArray[np.int64]

@@ -42,7 +42,7 @@ from secateur.evaluate import in_lists as membership
 from secateur.evaluate.expression_ranges import Columns, EvalContext, range_of
 from secateur.evaluate.like_patterns import after, literal_prefix, on_constants
 from secateur.evaluate.rules import RULES
-from secateur.evaluate.value_range import ValueRange, literal_of, to_mask
+from secateur.evaluate.value_range import ValueRange, literal_of
 from secateur.evaluate.verdict import Flags, Lazy, Verdict, both, either
 from secateur.plan.expressions import (
     Alias,
@@ -64,6 +64,7 @@ from secateur.plan.expressions import (
 )
 from secateur.plan.nodes import Settings
 from secateur.plan.types import INTEGERS, DataType
+from secateur.stats.arrays import to_mask
 from secateur.stats.file_stats import FileStats
 
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}

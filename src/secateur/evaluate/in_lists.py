@@ -19,10 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.evaluate.value_range import Bound, Numbers, to_mask
+from secateur.evaluate.value_range import Bound, Numbers
 from secateur.evaluate.verdict import Flags, both, either, neither
 from secateur.plan.columns import Mask
 from secateur.plan.types import DataType
+from secateur.stats.arrays import to_mask
 
 Positions = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]

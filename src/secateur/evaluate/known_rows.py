@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from secateur.evaluate.subfiles import Ints, Subfiles, any_row
 from secateur.plan.columns import Mask, ScanColumn
+from secateur.stats.arrays import null_mask
 from secateur.stats.file_range_sets import SMALL
 from secateur.stats.file_stats import ColumnStats, FileStats
 
@@ -41,7 +42,7 @@ def rows_by(stats: FileStats) -> Subfiles | None:
     >>> parts.owner.tolist(), parts.stats.column(column).low.to_pylist(), parts.stats.column(column).nulls.to_pylist()
     ([0, 0, 0, 1, 1], [1, None, 9, 7, 7], [0, 1, 0, 0, 0])
     """
-    whole = stats.rows.is_null().to_numpy(zero_copy_only=False)
+    whole = null_mask(stats.rows)
     counts = pc.fill_null(stats.rows, 1).to_numpy(zero_copy_only=False).astype(np.int64)
     if whole.all() or counts.sum() > SMALL:
         return None
@@ -78,7 +79,7 @@ class _Rows:
     def load(self, column: ScanColumn) -> ColumnStats | None:
         ranges, found = self.files.range_sets(column), self.files.column(column)
         lists = None if ranges is None else ranges.values
-        whole = self.files.rows.is_null().to_numpy(zero_copy_only=False)[self.owner]
+        whole = null_mask(self.files.rows)[self.owner]
         inexact = np.zeros(len(self.owner), np.bool_)
         if found is None:
             count, flags = self.files.count, np.zeros(self.files.count, np.bool_)
@@ -93,7 +94,7 @@ class _Rows:
         begins = np.concatenate([[0], begins[:-1]])
         place = begins[self.owner] + np.arange(len(self.owner)) - self.first[self.owner]
         exact = pc.list_flatten(lists).take(pa.array(place, mask=~known))
-        null = known & exact.is_null().to_numpy(zero_copy_only=False)
+        null = known & null_mask(exact)
         nan = np.zeros(len(known), np.bool_)
         if pa.types.is_floating(exact.type):
             nan = pc.is_nan(exact).fill_null(False).to_numpy(zero_copy_only=False)

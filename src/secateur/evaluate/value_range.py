@@ -33,6 +33,7 @@ from secateur.evaluate.verdict import Flags, both, either, neither
 from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.expressions import Value
 from secateur.plan.types import DataType
+from secateur.stats.arrays import null_mask, raw_values, to_mask
 from secateur.stats.file_stats import ColumnStats, FileStats, Where
 
 Numbers = npt.NDArray[Any]
@@ -164,19 +165,6 @@ def literal_of(value: Value, type_: DataType) -> Any:
         return None
 
 
-def to_mask(flags: pa.BooleanArray) -> Mask:
-    """An Arrow array of booleans without nulls as numpy; unpacking the bits is 15 times faster than ``to_numpy``.
-
-    >>> to_mask(pa.array([True, False, True, True]).slice(1, 2)).tolist()
-    [False, True]
-    """
-    if not len(flags):
-        return np.zeros(0, dtype=np.bool_)
-    end = flags.offset + len(flags)
-    bits = np.frombuffer(flags.buffers()[1], dtype=np.uint8)
-    return np.unpackbits(bits, count=end, bitorder="little")[flags.offset :].view(np.bool_)
-
-
 def _prepare(stats: FileStats, column: ScanColumn) -> ValueRange | None:
     if stats.origin is not None:
         whole, where = stats.origin
@@ -215,14 +203,11 @@ def _nan_facts(
 
 
 def _bound(array: pa.Array) -> Bound:
-    unknown = _constant(to_mask(array.is_null())) if array.null_count else False
+    unknown = _constant(null_mask(array)) if array.null_count else False
     if pa.types.is_int64(array.type) or pa.types.is_float64(array.type):
         dtype = np.int64 if pa.types.is_int64(array.type) else np.float64
-        buffer = array.buffers()[1]
-        if not len(array) or buffer is None:
-            return Bound(np.zeros(len(array), dtype), unknown)
         # Values under a null are arbitrary; ``unknown`` overrules them.
-        return Bound(np.frombuffer(buffer, dtype, count=len(array), offset=8 * array.offset), unknown)
+        return Bound(raw_values(array, dtype), unknown)
     return Bound(array, unknown, prefix_keys_of(array) if pa.types.is_binary(array.type) else None)
 
 

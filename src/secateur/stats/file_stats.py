@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.plan.columns import Mask, Reading, ScanColumn
+from secateur.stats.arrays import null_mask, raw_values
 from secateur.stats.file_range_sets import FileRangeSets
 
 T = TypeVar("T")
@@ -227,10 +228,10 @@ def sum_of(counts: pa.Array, mask: Mask | None = None, *, known: bool = False) -
     (4, None, 4)
     """
     if not counts.null_count and pa.types.is_int64(counts.type):
-        values = np.frombuffer(counts.buffers()[1] or b"", np.int64, count=len(counts), offset=8 * counts.offset)
+        values = raw_values(counts, np.int64)
     elif not counts.null_count:
         values = counts.to_numpy()
-    elif known or (mask is not None and not (mask & _null_flags(counts)).any()):
+    elif known or (mask is not None and not (mask & null_mask(counts)).any()):
         values = pc.fill_null(counts, 0).to_numpy()
     else:
         return None
@@ -286,13 +287,6 @@ def _any(flags: Mask, starts: npt.NDArray[np.int64]) -> Mask:
     return np.logical_or.reduceat(flags, starts)
 
 
-def _null_flags(array: pa.Array) -> Mask:
-    if not array.null_count:
-        return np.zeros(len(array), dtype=np.bool_)
-    flags: Mask = array.is_null().to_numpy(zero_copy_only=False)
-    return flags
-
-
 def _sums(array: pa.Array, starts: npt.NDArray[np.int64], limit: pa.Array | None = None) -> pa.Array:
     """The sum of each run; a member that is unknown, negative or over its limit makes the run unknown.
 
@@ -305,7 +299,7 @@ def _sums(array: pa.Array, starts: npt.NDArray[np.int64], limit: pa.Array | None
     wrong = pc.less(array, 0)
     if limit is not None:
         wrong = pc.or_(wrong.fill_null(False), pc.greater(array, limit).fill_null(False))
-    unknown = _null_flags(array) | wrong.fill_null(False).to_numpy(zero_copy_only=False)
+    unknown = null_mask(array) | wrong.fill_null(False).to_numpy(zero_copy_only=False)
     values = pc.fill_null(array, 0).to_numpy(zero_copy_only=False)
     return pa.array(np.add.reduceat(values, starts), type=pa.int64(), mask=_any(unknown, starts))
 
@@ -317,7 +311,7 @@ def _extremes(array: pa.Array, starts: npt.NDArray[np.int64], which: OneOf["min"
     """
     if not len(starts):
         return array.slice(0, 0)
-    missing = _null_flags(array)
+    missing = null_mask(array)
     unknown = _any(missing & ~valueless, starts) | np.logical_and.reduceat(missing, starts)
     if pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
         reduce = np.minimum if which == "min" else np.maximum

@@ -21,10 +21,11 @@ import pyarrow.compute as pc
 from secateur.evaluate.rules import scaled
 from secateur.evaluate.rules.intervals import Decimals, Interval, nulls
 from secateur.evaluate.rules.scaled import Scaled
-from secateur.evaluate.value_range import Numbers, to_mask
+from secateur.evaluate.value_range import Numbers
 from secateur.evaluate.verdict import Flags, either
 from secateur.plan.columns import Mask
 from secateur.plan.types import DataType
+from secateur.stats.arrays import to_mask
 
 DIGITS = 76
 _EXACT = Context(prec=2 * DIGITS)

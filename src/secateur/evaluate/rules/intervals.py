@@ -24,11 +24,12 @@ import pyarrow.compute as pc
 from secateur.evaluate.expression_ranges import EvalContext, range_of
 from secateur.evaluate.rules import scaled
 from secateur.evaluate.rules.scaled import Scaled
-from secateur.evaluate.value_range import Bound, Numbers, ValueRange, to_mask
+from secateur.evaluate.value_range import Bound, Numbers, ValueRange
 from secateur.evaluate.verdict import Flags, both, either
 from secateur.plan.columns import Mask
 from secateur.plan.expressions import Expression
 from secateur.plan.types import FLOATS, INTEGERS, DataType
+from secateur.stats.arrays import to_mask
 
 Interval: TypeAlias = tuple[Numbers, Numbers]
 Decimals: TypeAlias = tuple[pa.Array, pa.Array]

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from secateur.evaluate.value_range import Numbers, to_mask
+from secateur.evaluate.value_range import Numbers
 from secateur.evaluate.verdict import Flags, either
 from secateur.plan.columns import Mask
 from secateur.plan.types import DataType
+from secateur.stats.arrays import null_mask, raw_values
 
 LIMIT = 2**63 - 1
 _DIGITS = 18
@@ -134,9 +135,9 @@ def _read(values: pa.Array) -> Scaled | None:
     if values.null_count == count or buffer is None:
         return Scaled(np.zeros(count, np.int64), count > 0, values.type.scale, 0)
     # Two words each, the low one first; the high one only repeats the sign of a number that fits in the low one.
-    words = np.frombuffer(buffer, np.int64, count=2 * count, offset=16 * values.offset).reshape(count, 2)
+    words = raw_values(values, np.int64, 2).reshape(count, 2)
     low, high = np.ascontiguousarray(words[:, 0]), words[:, 1]
-    unknown: Flags = to_mask(values.is_null()) if values.null_count else False
+    unknown: Flags = null_mask(values) if values.null_count else False
     if unknown is not False:
         low, high = np.where(unknown, 0, low), np.where(unknown, 0, high)
     if not np.array_equal(low >> 63, high):

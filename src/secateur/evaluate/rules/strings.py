@@ -38,10 +38,11 @@ import pyarrow.compute as pc
 from secateur.evaluate.expression_ranges import EvalContext, Rule, of_verdict, range_of
 from secateur.evaluate.like_patterns import ascii_text
 from secateur.evaluate.rules.spans import INT32, strict
-from secateur.evaluate.value_range import Bound, ValueRange, to_mask
+from secateur.evaluate.value_range import Bound, ValueRange
 from secateur.plan.columns import Mask
 from secateur.plan.expressions import Call, Expression, Literal, StartsWith
 from secateur.plan.types import BOOLEAN, DataType
+from secateur.stats.arrays import to_mask
 
 _STRING = DataType("string")
 _PREFIX = re.compile(r"\^([A-Za-z0-9_ -]*)")

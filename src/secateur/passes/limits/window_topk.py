@@ -33,6 +33,7 @@ from secateur.plan.expressions import Expression
 from secateur.plan.nodes import Settings
 from secateur.plan.wording import in_words
 from secateur.reasons import Reason
+from secateur.stats.arrays import null_mask
 from secateur.stats.file_stats import FileStats
 
 Codes = npt.NDArray[np.int64]
@@ -66,7 +67,7 @@ def may_come_first(scope: LimitScope, stats: FileStats, kept: Mask, settings: Se
     rows = sure_rows(stats, fully_matching(scope, stats, kept & (groups >= 0), settings))
     values, counts, places = counted_values(key, value_range, rows, stats, scope)
     # A bound that is NULL is unknown (rule S1).
-    known = values.is_valid().to_numpy(zero_copy_only=False)
+    known = ~null_mask(values)
     values, counts, places = values.drop_null(), counts[known], places[known]
     best = value_range.high if key.descending else value_range.low
     ends_of_files = _whole(best, values.type)
@@ -76,7 +77,7 @@ def may_come_first(scope: LimitScope, stats: FileStats, kept: Mask, settings: Se
     reached, ends = _ends(groups[places], counted, counts, scope)
     last[reached] = ends
     beyond = (groups >= 0) & (of_file > last[groups]) & ~as_flags(best.unknown, stats.count)
-    beyond &= ends_of_files.is_valid().to_numpy(zero_copy_only=False)
+    beyond &= ~null_mask(ends_of_files)
     if key.nulls_first:
         beyond &= ~as_flags(value_range.may_hold_null, stats.count)
     if key.descending:

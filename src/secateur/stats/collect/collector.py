@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from secateur.stats.arrays import null_mask
 from secateur.stats.collect import executor_job, footers, range_scan
 from secateur.stats.collect.by_value import pack
 from secateur.stats.collect.executor_job import cause_of
@@ -210,7 +211,7 @@ def _without_ranges(listing: Listing, stores: Sequence[Store], wanted: range_sca
             covered = pa.array(answers, pa.bool_()).take(table.indices).to_numpy(zero_copy_only=False)
             position = positions(listing, store, segment)
             done[position[covered & (position >= 0)]] = True
-    return _described(listing, np.flatnonzero(~done & listing.paths.is_valid().to_numpy(zero_copy_only=False)))
+    return _described(listing, np.flatnonzero(~done & ~null_mask(listing.paths)))
 
 
 def _covers(asked: Sequence[Any], wanted: range_scan.Wanted) -> bool:

@@ -40,6 +40,7 @@ import pyarrow.compute as pc
 from secateur.errors import WireError
 from secateur.plan.columns import Mask, ScanColumn
 from secateur.plan.types import INTEGERS, DataType, parse_type
+from secateur.stats.arrays import null_mask
 from secateur.stats.arrow_buffers import read_arrow_buffers
 from secateur.stats.collect.footers import Key
 from secateur.stats.file_range_sets import FileRangeSets
@@ -122,7 +123,7 @@ class BareFiles:
         paths, size, time = pa.nulls(0, pa.string()), pa.nulls(0, pa.int64()), pa.nulls(0, pa.int64())
         if "path" in source.facts.column_names:
             paths, size, time = (source.column(name) for name in ("path", "size", "time"))
-            self.at = np.flatnonzero(paths.is_valid().to_numpy(zero_copy_only=False))
+            self.at = np.flatnonzero(~null_mask(paths))
         some = pa.array(self.at)
         self.listing = Listing(
             f"{source.fingerprint} bare",
@@ -162,7 +163,7 @@ class DeltaTable:
         self._source = source
         self._bare = BareFiles(source, stores)
         self._physical = self._bare.put(self._source.column("rows"), self._bare.rows)
-        self.missing: Mask = self._physical.is_null().to_numpy(zero_copy_only=False)
+        self.missing: Mask = null_mask(self._physical)
         """The files without statistics, be it in the log or collected."""
         deleted = self._source.column("deleted")
         left = pc.subtract(self._physical, deleted)

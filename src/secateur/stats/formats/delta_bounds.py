@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from secateur.plan.columns import Mask
 from secateur.plan.types import DataType
+from secateur.stats.arrays import null_mask
 
 _TIMESTAMP = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$"
 _LOCAL = r"^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,6})?)?$"
@@ -82,7 +83,7 @@ def _neighbour(values: pa.Array, towards: float) -> pa.Array:
     with np.errstate(over="ignore"):
         narrow = values.to_numpy(zero_copy_only=False).astype(np.float32)
     moved = np.nextafter(narrow, np.float32(towards)).astype(np.float64)
-    return pa.array(moved, mask=values.is_null().to_numpy(zero_copy_only=False))
+    return pa.array(moved, mask=null_mask(values))
 
 
 def _strings(texts: pa.Array) -> pa.Array:
@@ -124,7 +125,7 @@ def _less_sure(bounds: pa.Array, kind: DataType, sign: int) -> pa.Array:
     if kind.precision - kind.scale >= len(str(_LARGEST)):  # what delta-rs has no room for becomes the largest integer
         saturated = pc.is_in(pc.abs(bounds), pa.array([_LARGEST, _LARGEST + 1], kind.domain))
         bounds = unless(saturated, bounds)
-    unsure = bounds.is_valid().to_numpy(zero_copy_only=False) & ~survives_doubles(bounds, kind)
+    unsure = ~null_mask(bounds) & ~survives_doubles(bounds, kind)
     if not unsure.any():
         return bounds
     error = np.where(unsure, np.abs(bounds.cast(pa.float64()).to_numpy(zero_copy_only=False)) * 1e-15, 0.0)

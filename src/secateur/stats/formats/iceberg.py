@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.plan.columns import Mask, ScanColumn
+from secateur.stats.arrays import null_mask
 from secateur.stats.arrow_buffers import read_arrow_buffers
 from secateur.stats.file_range_sets import FileRangeSets
 from secateur.stats.file_stats import ColumnStats, FileStats, Groups
@@ -245,7 +246,7 @@ class IcebergTable:
                 continue
             sent = [chunk is not None and f"part.{name}" in chunk.columns for chunk in self._chunks]
             there = np.repeat(mine & np.array(sent, np.bool_), self._counts)
-            absent = values.is_null().to_numpy(zero_copy_only=False)
+            absent = null_mask(values)
             nan = np.zeros(len(absent), np.bool_)
             if column.type.is_float:
                 nan = pc.is_nan(values).fill_null(False).to_numpy(zero_copy_only=False)

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.plan.types import DataType
+from secateur.stats.arrays import null_mask
 
 _TRUNCATE = re.compile(r"truncate\[(\d+)\]")
 _UNITS = {"year": "Y", "month": "M", "day": "D", "hour": "h"}
@@ -71,7 +72,7 @@ def lift(transform: str, low: pa.Array, high: pa.Array, source: DataType) -> Lif
 def _start(unit: str, values: pa.Array, source: DataType, *, lower: bool) -> pa.Array:
     """The first instant of each unit, or with ``lower`` unset the last."""
     numbers = pc.fill_null(values, 0).to_numpy(zero_copy_only=False)
-    unknown = values.is_null().to_numpy(zero_copy_only=False) | (np.abs(numbers) > _FAR[unit])
+    unknown = null_mask(values) | (np.abs(numbers) > _FAR[unit])
     numbers = np.where(unknown, 0, numbers)
     # Old writers rounded towards zero, so the unit -0.5 is in the partition 0.
     moved = np.where(numbers <= 0, numbers - 1, numbers) if lower else numbers + 1
@@ -87,7 +88,7 @@ def _truncated_end(values: pa.Array, width: int) -> pa.Array:
         return pc.binary_join_element_wise(values, pa.scalar(b"\xff"), pa.scalar(b""))
     if pa.types.is_int64(values.type):
         numbers = pc.fill_null(values, 0).to_numpy(zero_copy_only=False)
-        unknown = values.is_null().to_numpy(zero_copy_only=False) | (numbers > _INT64.max - width)
+        unknown = null_mask(values) | (numbers > _INT64.max - width)
         return pa.array(np.where(unknown, 0, numbers) + (width - 1), mask=unknown)
     if pa.types.is_decimal(values.type):
         distinct = values.dictionary_encode()

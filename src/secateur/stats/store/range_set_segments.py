@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.stats.arrays import null_mask
 from secateur.stats.collect.footers import Key, encode_key
 from secateur.stats.collect.range_scan import CELLS, VALUES
 from secateur.stats.file_range_sets import FileRangeSets
@@ -54,7 +55,7 @@ class RangeSegments:
                 arrays = [column.combine_chunks() for column in table.columns]
                 arrays += [pa.nulls(segment.count, lists)] * (len(parts) - len(arrays))
                 at = self._at(store, segment)
-                fit = (at >= 0) & mask[at] & arrays[0].is_valid().to_numpy(zero_copy_only=False)
+                fit = (at >= 0) & mask[at] & ~null_mask(arrays[0])
                 row[at[fit]] = count + np.flatnonzero(fit)  # of several for one file, the last wins
                 for part, array in zip(parts, arrays, strict=True):
                     part.append(array.cast(part[0].type))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from secateur.stats.arrays import null_mask
 from secateur.stats.collect.footers import FIXED, Key, decode_key
 
 FORMAT = {"secateur.format": "1"}
@@ -70,7 +71,7 @@ class Segment:
         """The positions of file rows, after a check that each is followed by exactly its row groups."""
         table = self.read(["row_group", "row_groups"])
         groups = table["row_group"].combine_chunks()
-        is_file = groups.is_null().to_numpy(zero_copy_only=False)
+        is_file = null_mask(groups)
         file_rows = np.flatnonzero(is_file)
         counts = table["row_groups"].to_numpy()[file_rows]
         spans = np.diff(file_rows, append=self.count) - 1
