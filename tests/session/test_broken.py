@@ -278,6 +278,7 @@ def test_a_case_class_without_the_field_leaves_the_plan_alone(
     monkeypatch.setattr(jvm, "java_sources", lambda _: changed)
     monkeypatch.setattr(jvm, "UNITS", ())
     monkeypatch.setattr(jvm, "_CLASS", "secateur2.core.Bridge")
+    monkeypatch.setattr(jvm, "_FILES", "secateur2.core.HadoopFiles")
     monkeypatch.setattr(jvm.JvmBridge, "_known", type(jvm.JvmBridge._known)())
     other = secateur.attach(spark, {"stats.auto": False})
     try:
