@@ -20,6 +20,7 @@ from secateur import passes
 from secateur.bridge import jvm
 from secateur.bridge.decode import decode_query
 from secateur.decision.parts import Keep
+from secateur.errors import AttachError
 from secateur.passes import Pass
 from secateur.passes.contract import PassInput, PassResult
 from secateur.session import planner
@@ -258,6 +259,8 @@ def test_a_spark_whose_classes_differ(
     assert codes(inert) == ["bridge-failed"]
     assert "Spark 4" in str(inert.last)
     assert inert.explain("SELECT 1").reasons[0].code == "bridge-failed"
+    with pytest.raises(AttachError, match="this is Spark 4"):
+        secateur.collect(spark, str(table))
     with inert.paused():
         assert ask(spark, table) == EXPECTED
     assert not any(c.works for c in inert.capabilities)

@@ -17,7 +17,7 @@ from secateur.bridge.capabilities import Capability
 from secateur.bridge.capabilities import as_text as table_of
 from secateur.bridge.hadoop_files import HadoopFiles
 from secateur.bridge.jvm import UNITS, Callback, JvmBridge, first_line, require_classic
-from secateur.errors import SecateurError
+from secateur.errors import AttachError, SecateurError
 from secateur.reasons import Reason
 from secateur.report.history import History
 from secateur.report.summary import Summary
@@ -152,10 +152,7 @@ class Pruner:
             self._on = True
         except Py4JError as problem:
             self._bridge = None
-            text = (
-                f"secateur could not attach to Spark {self._spark.version}, so queries run unpruned; it supports "
-                f"Spark 4.0 and 4.1. {first_line(problem)}"
-            )
+            text = f"secateur could not attach, so queries run unpruned: {_not_supported(self._spark, problem)}"
             log.warning(text)
             warnings.warn(text, stacklevel=3)
             self._history.add(Summary(0, reasons=(Reason("bridge-failed", text),)))
@@ -230,7 +227,11 @@ def collect(
     registry = known._registry if known is not None else Registry(session, HadoopFiles(session))
     reports = []
     declined = []
-    for found in JvmBridge.of(session).listings(session, frame, paths=wanted is not None):
+    try:
+        bridge = JvmBridge.of(session)
+    except Py4JError as problem:
+        raise AttachError(f"{table} was not looked at: {_not_supported(session, problem)}") from None
+    for found in bridge.listings(session, frame, paths=wanted is not None):
         if "listing" in found:
             source, reader = decode_source(found["listing"])
             reports.append(registry.collect(source, reader, options.statistics, progress, wanted, found.get("part")))
@@ -252,6 +253,10 @@ def collect(
         tuple(f for r in reports for f in r.failures),
         sum(ranged) if ranged else None,
     )
+
+
+def _not_supported(spark: SparkSession, problem: Exception) -> str:
+    return f"secateur supports Spark 4.0 and 4.1, this is Spark {spark.version}. {first_line(problem)}"
 
 
 def _ranges(most: int | None, columns: Sequence[str] | None) -> Ranges | None:
