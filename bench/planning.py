@@ -39,7 +39,7 @@ def small_queries(folder: str) -> list[str]:
     return [shapes[i % len(shapes)].format(t=folder, n=i * 7) for i in range(SMALL)]
 
 
-def work(home: Path, store: Path, scale: float) -> None:
+def work(home: Path, store: Path, scale: float, files: int) -> None:
     """Plans a round of queries for every line that comes in, and writes what it took."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -62,7 +62,7 @@ def work(home: Path, store: Path, scale: float) -> None:
     secateur.collect(spark, str(folder))
     sets = {"small": small_queries(str(folder))}
     if scale:
-        register(spark, laid_out("tpcds", "date", scale, 100, home), "parquet", home, 20)
+        register(spark, laid_out("tpcds", "date", scale, files, home), "parquet", home, 20)
         sets["tpcds"] = list(queries("tpcds").values())
         sets["tpcds 64"] = [queries("tpcds")[64]]
     wire: list[tuple[int, int]] = []
@@ -92,10 +92,10 @@ def work(home: Path, store: Path, scale: float) -> None:
 class Worker:
     """A process that plans with the package of one tree."""
 
-    def __init__(self, source: Path, home: Path, store: Path, scale: float) -> None:
+    def __init__(self, source: Path, home: Path, store: Path, scale: float, files: int) -> None:
         path = os.pathsep.join((str(source / "src"), str(ROOT)))
         command = [sys.executable, "-m", "bench.planning", "--work", "--scale", str(scale)]
-        command += ["--home", str(home), "--store", str(store)]
+        command += ["--home", str(home), "--store", str(store), "--files", str(files)]
         self._process = subprocess.Popen(
             command, env={**os.environ, "PYTHONPATH": path}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -135,10 +135,10 @@ def figures(rounds: list[dict[str, list[float]]]) -> dict[str, float]:
     return {what: round(median(v) if what in WHAT else mean(v), 2) for what, v in every.items()}
 
 
-def compare(trees: dict[str, Path], home: Path, scale: float, repeats: int) -> dict[str, Any]:
+def compare(trees: dict[str, Path], home: Path, scale: float, repeats: int, files: int) -> dict[str, Any]:
     """The figures of every tree, by the set of queries."""
     stores = {name: home / f"store-{i}" for i, name in enumerate(trees)}
-    workers = {name: Worker(source, home, stores[name], scale) for name, source in trees.items()}
+    workers = {name: Worker(source, home, stores[name], scale, files) for name, source in trees.items()}
     results: dict[str, Any] = {}
     for queries in ("small", *(("tpcds", "tpcds 64") if scale else ())):
         rounds: dict[str, list[dict[str, list[float]]]] = {name: [] for name in workers}
@@ -157,19 +157,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measures what deciding adds to planning.")
     parser.add_argument("--against", help="a revision to compare with, in the same run")
     parser.add_argument("--scale", type=float, default=0.0, help="of TPC-DS, 0 for small queries alone")
+    parser.add_argument("--files", type=int, default=100, help="of each fact table of TPC-DS")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--home", type=Path, default=Path(tempfile.gettempdir()) / "secateur-planning")
     parser.add_argument("--store", type=Path, default=Path(), help=argparse.SUPPRESS)
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     wanted = parser.parse_args()
     if wanted.work:
-        work(wanted.home, wanted.store, wanted.scale)
+        work(wanted.home, wanted.store, wanted.scale, wanted.files)
         return
     if wanted.against is None:
-        results = compare({"this": ROOT}, wanted.home, wanted.scale, wanted.repeats)
+        results = compare({"this": ROOT}, wanted.home, wanted.scale, wanted.repeats, wanted.files)
     else:
         with tree_of(wanted.against) as other:
-            results = compare({wanted.against: other, "this": ROOT}, wanted.home, wanted.scale, wanted.repeats)
+            results = compare(
+                {wanted.against: other, "this": ROOT}, wanted.home, wanted.scale, wanted.repeats, wanted.files
+            )
     print("\n" + json.dumps({"bench": "planning", "scale": wanted.scale, **results}))
 
 
